@@ -1,0 +1,74 @@
+"""gradcheck-plus: do two ways of taking the gradients of one function leave the same things behind?
+
+The public names, each imported when it is first used, since torch costs seconds and the command line and the pytest plugin
+must start without it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradcheck_plus import strategies, subjects
+    from gradcheck_plus.case import Case
+    from gradcheck_plus.checks import (
+        assert_same_gradients,
+        check_checkpoint,
+        check_module,
+        check_stage_backward,
+    )
+    from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
+    from gradcheck_plus.operations import Operation, Partner
+    from gradcheck_plus.operations import register as register_operation
+    from gradcheck_plus.results import CheckResult, Fault
+    from gradcheck_plus.settings import Settings
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Case",
+    "CheckResult",
+    "Fault",
+    "GradcheckPlusError",
+    "GradientMismatch",
+    "Inconclusive",
+    "InvalidArgument",
+    "Operation",
+    "Partner",
+    "Settings",
+    "assert_same_gradients",
+    "check_checkpoint",
+    "check_module",
+    "check_stage_backward",
+    "register_operation",
+    "strategies",
+    "subjects",
+]
+
+_HOMES = {
+    "Case": "gradcheck_plus.case",
+    "CheckResult": "gradcheck_plus.results",
+    "Fault": "gradcheck_plus.results",
+    "GradcheckPlusError": "gradcheck_plus.errors",
+    "GradientMismatch": "gradcheck_plus.errors",
+    "Inconclusive": "gradcheck_plus.errors",
+    "InvalidArgument": "gradcheck_plus.errors",
+    "Operation": "gradcheck_plus.operations",
+    "Partner": "gradcheck_plus.operations",
+    "Settings": "gradcheck_plus.settings",
+    "assert_same_gradients": "gradcheck_plus.checks",
+    "check_checkpoint": "gradcheck_plus.checks",
+    "check_module": "gradcheck_plus.checks",
+    "check_stage_backward": "gradcheck_plus.checks",
+    "register_operation": "gradcheck_plus.operations:register",
+}
+
+if not TYPE_CHECKING:  # a module that answers every name would hide misspelt imports from type checkers
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used (PEP 562)."""
+        if name in ("strategies", "subjects"):
+            return import_module(f"gradcheck_plus.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gradcheck_plus' has no attribute {name!r}")
+        module, _, attribute = _HOMES[name].partition(":")
+        return getattr(import_module(module), attribute or name)

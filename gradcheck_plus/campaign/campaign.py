@@ -1,0 +1,206 @@
+"""The campaign: blocks in, one `CheckResult` out.
+
+Searching and explaining are apart. Blocks only generate; each says which of its cases fail and how. Then, in the order in which
+a serial run meets them, failures that no fault found so far explains are shrunk and explained, each a new distinct fault.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import msgspec
+
+from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Key, Outcome, Runner, Search
+from gradcheck_plus.mismatch import Mismatch
+from gradcheck_plus.report.repro import repro
+from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
+from gradcheck_plus.settings import BLOCK
+from gradcheck_plus.subjects import primary
+from gradcheck_plus.traits import compatible, drawable
+
+#: Distinct faults that one check reports at most: more are one broken subject, not many faults.
+MOST_FAULTS = 12
+_GRADIENT = ("primal", "parameter")
+
+Progress = Callable[[Outcome, Sequence[Fault]], None]
+
+
+class Campaign:
+    """One check while it runs.
+
+    Args:
+        search: what is searched.
+        runner: where it is run.
+        progress: told after every block and every fault.
+        order: the order in which blocks are run; their results are joined in their own order.
+    """
+
+    def __init__(
+        self, search: Search, runner: Runner, progress: Progress = lambda _outcome, _faults: None, order: Sequence[int] = ()
+    ) -> None:
+        self.search, self.settings, self.runner, self.progress = search, search.settings, runner, progress
+        self.described: Described = runner.describe()
+        self.started = time.monotonic()
+        self.outcome = Outcome()
+        self.faults: list[Fault] = []
+        self.explained: list[Explained] = []
+        self.done: set[tuple[int, int, Key]] = set()
+        self.interrupted = False
+        self.ready = {number: runner.block(self._block(number)) for number in order}
+
+    def run(self) -> CheckResult:
+        """Run until the budget is used up, or until the first fault that is the subject's own."""
+        try:
+            for number in range(len(self.settings.blocks)):
+                outcome = self.ready.pop(number, None) or self.runner.block(self._block(number))
+                self.outcome.join(outcome)
+                self.progress(self.outcome, self.faults)
+                self._explain(outcome.failures)
+                if self._enough or outcome.unfinished:
+                    break
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return self.result()
+
+    def _block(self, number: int) -> Block:
+        budget = self.settings.time_budget
+        left = None if budget is None else max(budget - (time.monotonic() - self.started), 0.0)
+        return Block(number, self.settings.seed, self.settings.blocks[number], seconds=left)
+
+    # faults ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def _enough(self) -> bool:
+        """Is there a fault that torch's own subject does not show, and no wish for more?"""
+        if len(self.faults) >= MOST_FAULTS:
+            return True
+        own = [f for f in self.faults if primary(self.search.kind).name not in f.also_fails]
+        return bool(own) and not self.settings.keep_going
+
+    def _explain(self, failures: Sequence[Failure]) -> None:
+        """Make a fault of everything that none explains yet, the worst first."""
+        while not self._enough and (worst := self._unexplained(failures)) is not None:
+            failure, mismatch = worst
+            block = self._block(failure.block)
+            explained = self.runner.explain(block, failure, mismatch.key) or self._unshrunk(block, failure, mismatch)
+            self.explained.append(explained)
+            self.done.add((failure.block, failure.number, mismatch.key))
+            fault = self._fault(failure, explained)
+            if fault.fingerprint not in {f.fingerprint for f in self.faults}:
+                self.faults.append(fault)
+            self.progress(self.outcome, self.faults)
+
+    def _unexplained(self, failures: Sequence[Failure]) -> tuple[Failure, Mismatch] | None:
+        """Return the worst mismatch that no fault found so far accounts for, and the first case that shows it."""
+        found = [
+            (m.severity, failure.number, failure, m)
+            for failure in failures
+            for m in failure.mismatches
+            if (failure.block, failure.number, m.key) not in self.done
+            and not any(accounts_for(e, m.key, failure) for e in self.explained)
+        ]
+        return min(found, key=lambda entry: entry[:2])[2:] if found else None
+
+    def _unshrunk(self, block: Block, failure: Failure, mismatch: Mismatch) -> Explained:
+        """Return a failure as it was met, where it cannot be shown again or must not be run here."""
+        return Explained(self.runner.case_of(block, failure.number), mismatch, None, (), (mismatch.key,))
+
+    def _fault(self, failure: Failure, explained: Explained) -> Fault:
+        m, case = explained.mismatch, explained.case
+        fingerprint = fingerprint_of(self.described.name, m.kind, m.role, explained.trigger or ())
+        return Fault(
+            fingerprint=fingerprint,
+            kind=m.kind,
+            role=m.role,
+            leaf=m.leaf,
+            message=m.message,
+            expected=m.expected,
+            got=m.got,
+            figures=m.figures,
+            cases_to_find=failure.block * BLOCK + failure.number,
+            statements=case.size,
+            trigger=explained.trigger,
+            also_fails=explained.also_fails,
+            first_divergence=None,
+            repro=f"repro_{fingerprint}.py",
+            replay=f"case_{fingerprint}.json",
+            program=repro(case, m, self.search.kind, self.described.target),
+            case=case.to_json(),
+        )
+
+    # result ---------------------------------------------------------------------------------------------------------
+
+    def result(self) -> CheckResult:
+        """Return what is known by now."""
+        verdict, reason = self._verdict()
+        seconds = time.monotonic() - self.started
+        aimed = set(self._aimed)
+        pairs = [p for p in self.outcome.pairs if aimed.issuperset(p)]
+        possible = sum(compatible(*p) for p in combinations(self._aimed, 2))
+        return CheckResult(
+            name=self.described.name,
+            kind=self.search.kind,
+            target=self.described.target,
+            contract=self.described.contract,
+            seed=self.settings.seed,
+            settings=msgspec.to_builtins(self.settings),
+            verdict=verdict,
+            reason=reason,
+            cases=self.outcome.counts,
+            traits=dict(sorted(self.outcome.traits.items())),
+            pairs=Pairs(len(pairs), possible),
+            faults=self.faults,
+            known=self._excused("known"),
+            limits=self._excused("limit", "refuses"),
+            volatile={"seconds": round(seconds, 3), "cases_per_second": round(self.outcome.counts.run / seconds, 1)},
+        )
+
+    @property
+    def _aimed(self) -> list[str]:
+        s = self.settings
+        return [t for t in drawable(self.search.kind) if t not in s.without and (s.traits is None or t in s.traits)]
+
+    def _excused(self, *effects: str) -> list[Excused]:
+        return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
+
+    def _verdict(self) -> tuple[Verdict, str]:
+        counts, s = self.outcome.counts, self.settings
+        if self.faults:
+            return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}"
+        if counts.invalid:
+            return "inconclusive", f"plain autograd itself raised in {counts.invalid} cases: {'; '.join(self.outcome.reasons)}"
+        if not counts.judged:
+            return "inconclusive", f"no case was judged: {_unjudged(counts)}"
+        unseen = [t for t in s.traits or () if not self.outcome.traits.get(t)]
+        if unseen:
+            return "inconclusive", f"no judged case has {', '.join(unseen)}"
+        if self.interrupted:
+            return "inconclusive", f"interrupted after {counts.run} cases"
+        return "match", f"{counts.judged} cases judged"
+
+
+def _unjudged(counts: Any) -> str:
+    parts = {"refused by the subject": counts.refused, "without a gradient that is not zero": counts.vacuous}
+    said = ", ".join(f"{n} {what}" for what, n in parts.items() if n)
+    return f"of {counts.run}, {said}" if said else f"{counts.run} were run"
+
+
+def accounts_for(explained: Explained, key: Key, failure: Failure) -> bool:
+    """Is a failure's mismatch the fault that was explained, seen in another case?
+
+    It is, if the case has all that triggers the fault, and the mismatch is of the same kind and of a role that goes with it: a
+    wrong gradient may reach primals in one case and parameters in another.
+    """
+    if not failure.traits.issuperset(explained.trigger or ()):
+        return False
+    return any(
+        key[0] == other[0] and key[2] == other[2] and (key[1] == other[1] or {key[1], other[1]} <= set(_GRADIENT))
+        for other in (*explained.others, explained.mismatch.key)
+    )
+
+
+def fingerprint_of(name: str, kind: str, role: str, trigger: Sequence[str], operation: str = "") -> str:
+    """Return twelve hexadecimal digits that name a fault: subject, kind, role, trigger and first divergent operation."""
+    return hashlib.sha256("\n".join([name, kind, role, *trigger, operation]).encode()).hexdigest()[:12]

@@ -1,0 +1,92 @@
+"""Edits of the function itself."""
+
+from gradcheck_plus.campaign.edits.common import Edit, on_program, on_segments, on_statements, replaced
+from gradcheck_plus.case import Case, Program, Segment, Spec, Statement
+from gradcheck_plus.operations import CATALOGUE
+
+#: What stands in for an operation: one that does as little as possible.
+_PLAIN, _PLAIN_LAYER = "scale", "tanh_module"
+
+_OPERATION_TRAITS = (
+    "dropout", "random", "random-activation", "batch-norm", "recurrent", "nested-module", "in-place", "view", "custom-function",
+    "control-flow", "low-precision", "detached-value",
+)  # fmt: skip
+
+
+def _without_operation(trait: str) -> Edit:
+    """Put a plain operation in the place of those with a trait, where the shape of the result allows it."""
+
+    def change(segment: Segment) -> Segment:
+        layer = segment.form == "sequential"
+        return replaced(segment, statements=tuple(_plain(s, trait, layer=layer) for s in segment.statements))
+
+    return on_segments(change)
+
+
+def _plain(s: Statement, trait: str, *, layer: bool) -> Statement:
+    fits = len(s.results) == 1 and s.results[0].spec.shape == s.specs[0].shape and s.owner
+    if trait not in CATALOGUE[s.operation].traits or not fits:
+        return s
+    if layer:
+        return Statement(_PLAIN_LAYER, s.results, s.operands[:1], s.specs[:1], (), s.module)
+    return Statement(_PLAIN, s.results, s.operands[:1], s.specs[:1], (("c", 2.0),))
+
+
+def _untied(program: Program) -> Program:
+    """Give every use of a module its own."""
+    seen: set[str] = set()
+
+    def own(s: Statement) -> Statement:
+        if not s.module or s.module not in seen:
+            seen.add(s.module)
+            return s
+        return replaced(s, module=f"{s.module}_{s.results[0].name}", owner=True)
+
+    segments = tuple(replaced(s, statements=tuple(map(own, s.statements))) for s in program.segments)
+    return replaced(program, segments=segments)
+
+
+def _thawed(program: Program) -> Program:
+    parameters = tuple(replaced(p, trainable=not p.buffer) for p in program.parameters)
+    segments = tuple(
+        replaced(segment, statements=tuple(replaced(s, frozen=False) for s in segment.statements)) for segment in program.segments
+    )
+    return replaced(program, parameters=parameters, segments=segments)
+
+
+def _used_parameters(program: Program) -> Program:
+    used = {o for s in program.statements for o in s.operands}
+    return replaced(program, parameters=tuple(p for p in program.parameters if p.name in used))
+
+
+def _in_float32(case: Case) -> Case:
+    """Compute in float32 what was computed in float64."""
+    if not isinstance(case.program, Program):
+        return case
+
+    def cast(spec: Spec) -> Spec:
+        return replaced(spec, dtype="float32") if spec.dtype == "float64" else spec
+
+    def change(s: Statement) -> Statement:
+        results = tuple(replaced(r, spec=cast(r.spec)) for r in s.results)
+        return replaced(s, specs=tuple(map(cast, s.specs)), results=results)
+
+    primals = tuple(replaced(p, spec=cast(p.spec)) for p in case.primals)
+    program = replaced(case.program, dtype="float32")
+    return on_statements(change)(replaced(case, program=program, primals=primals))
+
+
+EDITS: dict[str, Edit] = {
+    **{trait: _without_operation(trait) for trait in _OPERATION_TRAITS},
+    "float64": _in_float32,
+    "no-grad-island": on_statements(lambda s: replaced(s, no_grad=False)),
+    "tied-parameter": on_program(_untied),
+    "frozen-parameter": on_program(_thawed),
+    "unused-parameter": on_program(_used_parameters),
+    "direct-buffer": on_program(
+        lambda p: replaced(p, parameters=tuple(replaced(q, buffer=False, trainable=True) for q in p.parameters))
+    ),
+    "function-region": on_segments(lambda s: replaced(s, form="module" if s.form == "function" else s.form)),
+    "sequential-region": on_segments(lambda s: replaced(s, form="module" if s.form == "sequential" else s.form)),
+    "plain-segment": on_segments(lambda s: replaced(s, region=True)),
+}

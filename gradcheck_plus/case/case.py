@@ -1,0 +1,56 @@
+"""The case: one complete test point."""
+
+import hashlib
+
+import msgspec
+
+from gradcheck_plus.case.environment import Environment
+from gradcheck_plus.case.point import Cotangent, Primal
+from gradcheck_plus.case.program import ModuleProgram, Program
+from gradcheck_plus.errors import InvalidArgument
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A program, the point at which its VJP is taken, what the VJP is applied to, and what surrounds it.
+
+    Pure data: equal cases run equally, and `from_json` returns what `to_json` was given.
+
+    Example:
+        >>> from gradcheck_plus.case import Name, Segment, Spec, Statement, Value
+        >>> x, y = Spec((2, 3), requires_grad=True), Value("h0", Spec((2, 3), requires_grad=True))
+        >>> segment = Segment((Statement("sin", (y,), ("x0",), (x,)),), (Name("x0"),), (), Name("h0"))
+        >>> case = Case(Program((segment,)), (Primal("x0", x),), (Cotangent(0),))
+        >>> Case.from_json(case.to_json()) == case
+        True
+    """
+
+    program: Program | ModuleProgram
+    primals: tuple[Primal, ...]
+    cotangents: tuple[Cotangent, ...]
+    environment: Environment = Environment()
+
+    @property
+    def size(self) -> int:
+        """The number of statements."""
+        return len(self.program.statements)
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that name this case."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
+
+    def to_json(self) -> str:
+        """Return the case as one line of JSON."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def from_json(text: str) -> "Case":
+        """Return the case that `to_json` wrote.
+
+        Raises:
+            InvalidArgument: the text is not the JSON of a case; the message says where.
+        """
+        try:
+            return msgspec.json.decode(text, type=Case)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise InvalidArgument(f"`text` is not the JSON of a case: {error}. Pass what `Case.to_json` wrote.") from error

@@ -1,0 +1,102 @@
+"""Run one case under one subject and keep everything that it left behind."""
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gradcheck_plus.case import Case
+from gradcheck_plus.execute import checkpoint, stage
+from gradcheck_plus.execute.tape import Tape, Unreplayable
+from gradcheck_plus.execute.world import Variant, World, undisturbed
+from gradcheck_plus.record import Raised, Record
+from gradcheck_plus.subject import Kind, Subject
+
+__all__ = ["Tape", "Unreplayable", "Variant", "execute", "reference"]
+
+
+class Driver(Protocol):
+    """Runs the forwards and backwards of a case under one kind of implementation."""
+
+    def __init__(self, world: World, call: Callable[..., Any]) -> None: ...
+
+    def forward(self, number: int) -> None:
+        """Run forward `number`."""
+
+    def backward(self, number: int, repetition: int, *, retain: bool) -> None:
+        """Run a backward of forward `number`; keep its graph if `retain`."""
+
+
+DRIVERS: dict[Kind, type[Driver]] = {"checkpoint": checkpoint.CheckpointDriver, "stage-backward": stage.StageDriver}
+REFERENCES: dict[Kind, Callable[..., Any]] = {"checkpoint": checkpoint.plain, "stage-backward": stage.plain}
+
+
+def reference(kind: Kind) -> Subject:
+    """Return plain autograd, to be run as subjects of this kind are."""
+    return Subject("plain", kind, REFERENCES[kind], contract="strict")
+
+
+def execute(
+    case: Case,
+    subject: Subject,
+    *,
+    device: str = "cpu",
+    variant: Variant = "plain",
+    tape: Tape | None = None,
+    poison: bool = True,
+) -> Record:
+    """Run `case` once under `subject` and return everything it left behind.
+
+    Generators, grad mode, autocast and default dtype are as before when this returns. An exception of the subject is part
+    of the record.
+
+    Args:
+        case: what to run.
+        subject: whom to run it under.
+        device: where tensors live.
+        variant: ``truth`` computes in double precision, ``up`` and ``down`` move every primal by one ULP.
+        tape: records the noise that is drawn, or puts back what it recorded.
+        poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
+
+    Raises:
+        InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
+        Unreplayable: `tape` cannot put back the noise of this case.
+    """
+    with warnings.catch_warnings(record=True) as caught, undisturbed(device, poison=poison):
+        warnings.simplefilter("always")
+        world = World(case, device, variant)
+        driver = DRIVERS[subject.kind](world, subject.call)
+        world.seed()
+        with tape or contextlib.nullcontext():
+            _run(world, driver)
+        record = world.finish()
+    record.warnings = sorted({str(w.message).partition("\n")[0] for w in caught})
+    return record
+
+
+def _run(world: World, driver: Driver) -> None:
+    """Run the schedule; an exception ends it and goes into the record."""
+    environment, phase = world.case.environment, "forward"
+    forwards, repetitions = 0, dict.fromkeys(range(environment.forwards), 0)
+    try:
+        for position, step in enumerate(environment.schedule):
+            if step == "F":
+                phase = "forward"
+                driver.forward(forwards)
+                forwards += 1
+                world.note_state("forward")
+                if environment.draws_after:
+                    world.space["draw"](environment.draws_after)
+                if environment.changes_parameter:
+                    world.change_parameter()
+            else:
+                phase, number = "backward", int(step)
+                retain = step in environment.schedule[position + 1 :]
+                driver.backward(number, repetitions[number], retain=retain)
+                repetitions[number] += 1
+        world.note_state("backward")
+    except (stage.StructureDiffersError, Unreplayable) as error:
+        if isinstance(error, Unreplayable):
+            raise
+    except (Exception, SystemExit) as error:  # whatever a subject raises is its answer
+        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, str(error))

@@ -1,0 +1,122 @@
+"""Source that runs: compiled through `linecache`, so that tracebacks show its lines."""
+
+import copy
+import functools
+import hashlib
+import linecache
+import re
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradcheck_plus import support
+from gradcheck_plus.case import Case, ModuleProgram
+from gradcheck_plus.compat import to_device
+from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.execute.targets import load
+from gradcheck_plus.source import input_lines, program_source
+
+_LOW = re.compile(r"torch\.(bfloat16|float16|float32)\b")
+_KEPT = 128
+
+
+@functools.cache
+def vocabulary(device: str, truth: bool) -> dict[str, Any]:  # noqa: FBT001
+    """Return the names that printed programs use, on a device and in their own or in double precision.
+
+    A copy of `gradcheck_plus.support` for each, since its functions read the device and the default dtype as globals.
+    """
+    name = f"gradcheck_plus_support_{device.replace(':', '_')}{'_float64' if truth else ''}"
+    module = types.ModuleType(name)
+    module.__file__ = support.__file__
+    sys.modules[name] = module
+    with open(support.__file__, encoding="utf-8") as file:
+        exec(compile(file.read(), support.__file__, "exec"), module.__dict__)  # noqa: S102 - our own module, once a device
+    space = module.__dict__
+    space["DEVICE"], space["DTYPE"] = device, torch.float64 if truth else torch.float32
+    for made in ("values", "integers", "one_hot"):
+        space[made] = _remembered(space[made])
+    return space
+
+
+def _remembered(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Make each tensor once and hand out copies: a tenth of the cost of making it."""
+    kept = functools.lru_cache(maxsize=4096)(make)
+
+    @functools.wraps(make)
+    def copied(*args: Any) -> torch.Tensor:
+        return kept(*args).clone()
+
+    return copied
+
+
+class Compiled:
+    """The namespace of one case's source.
+
+    Attributes:
+        text: what ran.
+    """
+
+    def __init__(self, case: Case, *, device: str, truth: bool) -> None:
+        self.text = case_source(case)
+        if truth:
+            self.text = _LOW.sub("torch.float64", self.text)
+        self.file = f"<case {hashlib.sha256(self.text.encode()).hexdigest()[:12]}>"
+        linecache.cache[self.file] = (len(self.text), None, self.text.splitlines(keepends=True), self.file)
+        self.space = {**vocabulary(device, truth), "__name__": "gradcheck_plus_case"}
+        if isinstance(case.program, ModuleProgram):
+            self.space["factory"] = load(case.program.target)
+            self.space["sample"] = functools.partial(sample, case.program.inputs, device)
+        exec(compile(self.text, self.file, "exec"), self.space)  # noqa: S102 - the program is its source
+
+
+def sample(target: str, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a user's sample call on a device, always the same one: positional and keyword arguments.
+
+    Raises:
+        InvalidArgument: the target returns neither arguments nor arguments and keywords.
+    """
+    torch.default_generator.manual_seed(0)
+    value = load(target)
+    made = to_device(value() if callable(value) else copy.deepcopy(value), device)
+    match made:
+        case (tuple() | list() as args, dict() as kwargs):
+            return tuple(args), kwargs
+        case dict():
+            return (), made
+        case tuple() | list():
+            return tuple(made), {}
+        case torch.Tensor():
+            return (made,), {}
+    raise InvalidArgument(
+        f"`inputs`={target!r} returned {type(made).__name__}. Return a tuple of arguments, a dict of keyword arguments, or "
+        f"the pair of both."
+    )
+
+
+def case_source(case: Case) -> str:
+    """Return the modules of a case, and a function for the primals of each forward."""
+    functions = []
+    for forward in range(case.environment.forwards):
+        lines = input_lines(case, forward)
+        lines = ["args, kwargs = sample()", *lines] if isinstance(case.program, ModuleProgram) else lines
+        functions.append("\n".join([f"def inputs{forward}():", *(f"    {line}" for line in lines), "    return locals()", ""]))
+    return "\n\n".join([program_source(case.program), *functions])
+
+
+_cache: OrderedDict[tuple[str, str, bool], Compiled] = OrderedDict()
+
+
+def compiled(case: Case, *, device: str, truth: bool) -> Compiled:
+    """Return the namespace of a case, from a small cache: every case runs at least twice."""
+    key = (case.to_json(), device, truth)
+    if key not in _cache:
+        _cache[key] = Compiled(case, device=device, truth=truth)
+        if len(_cache) > _KEPT:
+            _, oldest = _cache.popitem(last=False)
+            linecache.cache.pop(oldest.file, None)
+    return _cache[key]

@@ -1,0 +1,184 @@
+"""How a case runs as a pipeline: every segment is a stage, and gradients cross by hand.
+
+The implementation is ``stage_backward(stage_output, output_grads, input_values) -> gradients of the inputs``, as in
+`torch.distributed.pipelining`. Each stage works on its own leaves, which carry the values that arrive (Note [Boundary]: the
+graph must end there, or an upstream backward would run twice).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradcheck_plus.case import Name, Tree
+from gradcheck_plus.case.trees import names, steps, walk
+from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.execute.checkpoint import output_path
+from gradcheck_plus.execute.world import World
+
+
+@dataclass
+class _Stage:
+    """One stage of one forward: what came out, by path too, and the leaves that went in."""
+
+    output: Any
+    leaves: dict[str, Any]
+    inputs: dict[str, Any]
+
+
+class StageDriver:
+    """Runs the segments one by one on detached inputs, and their backwards from the last to the first."""
+
+    def __init__(self, world: World, call: Callable[..., Any]) -> None:
+        self.world, self.call = world, call
+        self.forwards: list[list[_Stage]] = []
+        if any(world.case.environment.schedule.count(str(n)) > 1 for n in range(world.case.environment.forwards)):
+            raise InvalidArgument(
+                f"`schedule`={world.case.environment.schedule!r} runs two backwards over one graph, which no stage backward "
+                f"can. Draw cases with `kind='stage-backward'`."
+            )
+
+    def forward(self, number: int) -> None:
+        """Run one forward, stage by stage."""
+        world, program = self.world, self.world.case.program
+        values = world.primals(number)
+        world.leaves.clear()
+        self.forwards.append([])
+        with world.autocast():
+            for index, segment in enumerate(program.segments):
+                if segment.draws:
+                    world.space["draw"](segment.draws)
+                wanted = dict.fromkeys(names(*segment.inputs))
+                inputs = {name: self._boundary(index, name, values[name]) for name in wanted}
+                module = world.model.get_submodule(f"segment{index}")
+                args = [built(tree, inputs, world.space) for tree in segment.args]
+                output = module(*args, **{key: built(tree, inputs, world.space) for key, tree in segment.kwargs})
+                leaves = world.record.keep_output(output_path(number, index, len(program.segments)), output, world.storages())
+                self.forwards[-1].append(_Stage(output, leaves, inputs))
+                made = {r.name for s in segment.statements for r in s.results}
+                for path, leaf in walk(segment.output):
+                    if isinstance(leaf, Name) and leaf.name in made:
+                        values[leaf.name] = leaves[path]
+
+    def _boundary(self, stage: int, name: str, value: Any) -> Any:
+        """Return the stage's own leaf for a value that arrives; see Note [Boundary]."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        if not self.world.case.environment.reuses_inputs:
+            return value.detach().requires_grad_(value.requires_grad)
+        if not self.forwards[:-1] or not self.forwards[0][stage].inputs[name].is_contiguous():
+            return value.detach().clone().requires_grad_(value.requires_grad)
+        with torch.no_grad():
+            return self.forwards[0][stage].inputs[name].copy_(value)
+
+    def backward(self, number: int, repetition: int, *, retain: bool) -> None:
+        """Run the backwards of all stages of forward `number`, the last one first."""
+        arriving: dict[str, torch.Tensor] = {}
+        stages = self.forwards[number]
+        for index in reversed(range(len(stages))):
+            stage = stages[index]
+            grads = self._cotangents(index, stage, arriving, repetition)
+            output, grads = (stage.output, grads) if isinstance(stage.output, tuple | list | dict) else ((stage.output,), (grads,))
+            returned = self.call(output, grads, list(stage.inputs.values()))
+            self._deliver(number, index, stage, returned, arriving)
+
+    def _cotangents(self, index: int, stage: _Stage, arriving: dict[str, torch.Tensor], repetition: int) -> Any:
+        """Return what the outputs of a stage receive, in the structure of the output."""
+        world, segment = self.world, self.world.case.program.segments[index]
+        drawn = {c.path: c for c in world.case.cotangents if c.segment == index}
+        made = {r.name for s in segment.statements for r in s.results}
+        received: dict[str, Any] = {}
+        for path, leaf in walk(segment.output):
+            output = stage.leaves[path]
+            if not isinstance(output, torch.Tensor) or not output.requires_grad:
+                received[path] = None
+                continue
+            parts = [world.cotangent(drawn[path], output, repetition)] if path in drawn else []
+            if isinstance(leaf, Name) and leaf.name in made:
+                parts.append(arriving.pop(leaf.name, None))
+            some = [part for part in parts if part is not None]
+            zero = None if world.case.environment.none_for_zero else torch.zeros_like(output)
+            received[path] = sum(some[1:], some[0]) if some else zero
+        return self._shaped(segment.output, received)
+
+    def _shaped(self, tree: Tree, received: dict[str, Any], path: str = "") -> Any:
+        if path in received and not hasattr(tree, "children"):
+            return received[path]
+        children = [self._shaped(c, received, path + s) for s, c in zip(steps(tree), tree.children, strict=True)]  # type: ignore[arg-type,union-attr]
+        pairs = dict(zip(tree.keys, children, strict=True)) if tree.kind == "dict" else {}  # type: ignore[union-attr]
+        if pairs:
+            return dict(reversed(pairs.items())) if self.world.case.environment.reversed_keys else pairs
+        return container(tree.kind, children, self.world.space)  # type: ignore[union-attr]
+
+    def _deliver(
+        self, number: int, index: int, stage: _Stage, returned: Any, arriving: dict[str, torch.Tensor]
+    ) -> None:
+        """Take in what a stage backward returned, and pass it on to where the inputs came from."""
+        record = self.world.record
+        where = f"stage{index}" + (f"_{number}" if number else "")
+        if not isinstance(returned, Sequence) or len(returned) != len(stage.inputs):
+            record.facts["primal", f"{where}.gradients", "structure"] = _described(returned)
+            raise StructureDiffersError
+        record.facts["primal", f"{where}.gradients", "structure"] = f"{len(stage.inputs)} gradients"
+        for (name, value), grad in zip(stage.inputs.items(), returned, strict=True):
+            if isinstance(value, torch.Tensor) and value.requires_grad:
+                record.tensors["primal", f"{where}.gradients[{name!r}]"] = None if grad is None else grad.detach().clone()
+                record.tensors["leftover", f"{where}.inputs[{name!r}].grad"] = value.grad
+                if grad is not None:
+                    arriving[name] = arriving[name] + grad if name in arriving else grad
+
+
+class StructureDiffersError(Exception):
+    """What came back has another structure than it must have; the record says which."""
+
+
+def _described(value: Any) -> str:
+    return f"{len(value)} gradients" if isinstance(value, Sequence) else type(value).__name__
+
+
+def built(tree: Tree, values: dict[str, Any], space: dict[str, Any]) -> Any:
+    """Return the value of a tree."""
+    if isinstance(tree, Name):
+        return values[tree.name]
+    if not hasattr(tree, "children"):
+        return tree.value
+    children = [built(child, values, space) for child in tree.children]
+    return dict(zip(tree.keys, children, strict=True)) if tree.kind == "dict" else container(tree.kind, children, space)
+
+
+def container(kind: str, children: list[Any], space: dict[str, Any]) -> Any:
+    """Return a container that is not a dict."""
+    match kind:
+        case "list":
+            return children
+        case "tuple":
+            return tuple(children)
+        case "namedtuple":
+            return space[f"Named{len(children)}"](*children)
+        case _:
+            return space[f"Data{len(children)}"](*children)
+
+
+def plain(stage_output: Any, output_grads: Any, input_values: Sequence[Any]) -> tuple[torch.Tensor | None, ...]:
+    """The reference: one plain backward over the stage's graph, then the `.grad` of its inputs, which it clears."""
+    pairs = [(o, g) for o, g in matched(stage_output, output_grads) if o.requires_grad and (g is not None or o.numel() == 1)]
+    if pairs:
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+    tensors = [v if isinstance(v, torch.Tensor) else None for v in input_values]
+    gradients = tuple(None if t is None else t.grad for t in tensors)
+    for t in tensors:
+        if t is not None:
+            t.grad = None
+    return gradients
+
+
+def matched(output: Any, grad: Any) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+    """Return the tensors of an output, each with its cotangent."""
+    if isinstance(output, torch.Tensor):
+        return [(output, grad)]
+    if isinstance(output, dict):
+        return [pair for key in output for pair in matched(output[key], None if grad is None else grad[key])]
+    if isinstance(output, tuple | list):
+        return [pair for i, o in enumerate(output) for pair in matched(o, None if grad is None else grad[i])]
+    return []

@@ -1,0 +1,66 @@
+"""`TARGET`s: ``package.module:attribute`` or ``path/to/file.py:attribute``."""
+
+import functools
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gradcheck_plus.errors import InvalidArgument
+
+_FORM = "Write `package.module:attribute` or `path/to/file.py:attribute`."
+
+
+@functools.cache
+def load(target: str) -> Any:
+    """Return what a target names.
+
+    The current directory is on the path while it is imported, as with ``python -m``.
+
+    Raises:
+        InvalidArgument: the form is wrong, or the module or the attribute cannot be found or imported.
+    """
+    place, separator, attribute = target.rpartition(":")
+    if not separator or not place or not attribute:
+        raise InvalidArgument(f"`target`={target!r} has no attribute. {_FORM}")
+    value: Any = _file(target, Path(place)) if place.endswith(".py") else _module(target, place)
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            known = ", ".join(sorted(n for n in vars(value) if not n.startswith("_"))[:12]) if hasattr(value, "__dict__") else ""
+            raise InvalidArgument(f"`target`={target!r}: {place} has no attribute {part!r}. It has: {known or 'none'}.")
+        value = getattr(value, part)
+    return value
+
+
+def _module(target: str, name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise InvalidArgument(f"`target`={target!r}: importing {name!r} failed: {_said(error)}. {_FORM}") from error
+
+
+def _file(target: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InvalidArgument(f"`target`={target!r}: there is no file {str(path)!r}. {_FORM}")
+    name = f"gradcheck_plus_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidArgument(f"`target`={target!r}: running {str(path)!r} failed: {_said(error)}.") from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _said(error: BaseException) -> str:
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0] if first else 'no message'}"

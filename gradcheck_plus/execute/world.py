@@ -1,0 +1,243 @@
+"""The live things of one execution: model, primals, hooks, and the record they fill."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from gradcheck_plus.case import Case, Cotangent, Primal
+from gradcheck_plus.case.environment import Hook
+from gradcheck_plus.execute.build import compiled
+from gradcheck_plus.record import Record, storage
+from gradcheck_plus.source import cotangent_source
+
+#: How an execution deviates from the case: not at all, in double precision, or with primals one ULP up or down.
+Variant = Literal["plain", "truth", "up", "down"]
+
+_SEED = 3
+
+
+class World:
+    """Everything alive while one case runs under one subject.
+
+    Attributes:
+        model: the ``Model`` of the case's source, filled with the same values every time.
+        leaves: the leaf primals by the name that code reaches them by, of all forwards so far.
+        record: what has been seen so far.
+    """
+
+    def __init__(self, case: Case, device: str, variant: Variant) -> None:
+        self.case, self.device, self.variant = case, device, variant
+        self.truth = variant == "truth"
+        self.record = Record()
+        self.space = compiled(case, device=device, truth=self.truth).space
+        self.model: nn.Module = self.space["Model"]()
+        self._prepare()
+        self.leaves: dict[str, torch.Tensor] = {}
+        self.inputs: dict[str, torch.Tensor] = {}
+        self.previous: dict[str, Any] = {}
+        self._hook_parameters()
+        self._hook_modules()
+
+    def _prepare(self) -> None:
+        dtype = torch.float64 if self.truth else getattr(torch, self.case.program.dtype)
+        self.model.to(self.device, dtype) if (self.device, dtype) != ("cpu", torch.float32) else None
+        self.model.train(self.case.environment.train)
+        self.space["fill"](self.model)
+        self.parameters = dict(self.model.named_parameters())
+        self.trainable = {n: p for n, p in self.parameters.items() if p.requires_grad}
+        if self.case.environment.existing_grad:
+            for number, p in enumerate(self.trainable.values()):
+                p.grad = self.space["values"](p.shape, number + 70, p.dtype)
+
+    # hooks ---------------------------------------------------------------------------------------------------------
+
+    def has(self, hook: Hook) -> bool:
+        """Does the environment ask for this hook?"""
+        return hook in self.case.environment.hooks
+
+    def _hook_parameters(self) -> None:
+        for name, p in self.trainable.items():
+            if self.has("parameter"):
+                p.register_hook(functools.partial(self._halved, f"params[{name!r}]"))
+            if self.has("post-accumulate"):
+                p.register_post_accumulate_grad_hook(functools.partial(self._accumulated, f"params[{name!r}]"))
+
+    def _hook_modules(self) -> None:
+        for name, module in self.model.named_children():
+            if self.has("forward"):
+                module.register_forward_hook(functools.partial(self._forwarded, name))
+            if self.has("backward"):
+                module.register_full_backward_hook(functools.partial(self._backwarded, name))
+
+    def fired(self, role: Literal["hook", "forward-hook"], name: str) -> None:
+        """Count one firing of a hook."""
+        key = (role, name, "firings")
+        self.record.facts[key] = self.record.facts.get(key, 0) + 1
+
+    def _halved(self, name: str, grad: torch.Tensor) -> torch.Tensor:
+        self.fired("hook", f"{name}.register_hook")
+        return grad * 0.5
+
+    def _accumulated(self, name: str, parameter: torch.Tensor) -> None:
+        self.fired("hook", f"{name}.register_post_accumulate_grad_hook")
+        if parameter.grad is not None:
+            parameter.grad.mul_(0.5)
+
+    def _forwarded(self, name: str, *_: Any) -> None:
+        self.fired("forward-hook", f"{name}.register_forward_hook")
+
+    def _backwarded(self, name: str, *_: Any) -> None:
+        self.fired("hook", f"{name}.register_full_backward_hook")
+
+    # primals -------------------------------------------------------------------------------------------------------
+
+    def primals(self, forward: int) -> dict[str, Any]:
+        """Return the primals of one forward by name, and note their leaves."""
+        made: dict[str, Any] = self.space[f"inputs{forward}"]()
+        suffix = f"_{forward}" if forward else ""
+        for p in self.case.primals:
+            self._nudge(p, made)
+            if forward and self.case.environment.reuses_inputs and reusable(p):
+                with torch.no_grad():
+                    made[p.name] = self.previous[p.name].copy_(made[p.name])
+                continue
+            leaf = made.get(f"root_{p.name}", made[p.name])
+            if p.tensor and not p.alias:
+                self.inputs[f"{p.name}{suffix}"] = made[p.name]
+                if leaf.requires_grad:
+                    self._note_leaf(f"{'root_' if leaf is not made[p.name] else ''}{p.name}{suffix}", leaf, made[p.name])
+        self.previous = made
+        return {p.name: made[p.name] for p in self.case.primals}
+
+    def _note_leaf(self, name: str, leaf: torch.Tensor, value: torch.Tensor) -> None:
+        self.leaves[name] = leaf
+        if self.case.environment.existing_grad:
+            leaf.grad = self.space["values"](leaf.shape, 90, leaf.dtype)
+        if self.has("input"):
+            value.register_hook(lambda grad: self.fired("hook", f"{name}.register_hook"))
+
+    def _nudge(self, p: Primal, made: dict[str, Any]) -> None:
+        """Move a primal by one unit in the last place, which no correct gradient takes much notice of."""
+        if self.variant in ("up", "down") and p.spec.floating and not p.alias:
+            leaf = made.get(f"root_{p.name}", made[p.name])
+            with torch.no_grad():
+                base = leaf if leaf._base is None else leaf._base
+                way = torch.full_like(base, torch.inf if self.variant == "up" else -torch.inf)
+                base.copy_(torch.nextafter(base, way))
+
+    def storages(self) -> dict[int, str]:
+        """Return which input each storage belongs to."""
+        found = {storage(t): name for name, t in reversed(self.inputs.items())}
+        found.pop(0, None)
+        return found
+
+    # cotangents and state ------------------------------------------------------------------------------------------
+
+    def cotangent(self, cotangent: Cotangent, output: torch.Tensor, repetition: int) -> torch.Tensor:
+        """Return the cotangent for an output."""
+        dtype = str(output.dtype).removeprefix("torch.")
+        value: torch.Tensor = evaluated(cotangent_source(cotangent, tuple(output.shape), dtype, repetition), self.space)
+        return value
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the autocast context of the forward."""
+        name = self.case.environment.autocast
+        kind = self.device.partition(":")[0]
+        return torch.autocast(kind, dtype=getattr(torch, name)) if name and not self.truth else contextlib.nullcontext()
+
+    def change_parameter(self) -> None:
+        """Change the first trainable parameter in place, as an optimiser step in the wrong place does."""
+        with torch.no_grad():
+            for p in list(self.trainable.values())[:1]:
+                p.mul_(1.5)
+
+    @property
+    def generator(self) -> torch.Generator:
+        """The generator that the case's device draws from."""
+        return generator(self.device)
+
+    def seed(self) -> None:
+        """Put every generator that the case may draw from into the same state."""
+        torch.default_generator.manual_seed(_SEED)
+        if self.device != "cpu":
+            self.generator.manual_seed(_SEED)
+
+    def note_state(self, when: str) -> None:
+        """Take in the generators and modes as they are now."""
+        r = self.record
+        r.tensors["rng", f"torch.get_rng_state() after {when}"] = torch.default_generator.get_state()
+        if self.device != "cpu":
+            r.tensors["rng", f"torch.cuda.get_rng_state() after {when}"] = self.generator.get_state()
+        r.facts["mode", f"torch.is_grad_enabled() after {when}", "state"] = torch.is_grad_enabled()
+        r.facts["mode", f"torch.is_autocast_enabled() after {when}", "state"] = torch.is_autocast_enabled(
+            self.device.partition(":")[0]
+        )
+        r.facts["mode", f"torch.get_default_dtype() after {when}", "state"] = str(torch.get_default_dtype())
+
+    def finish(self) -> Record:
+        """Take in gradients, buffers and inputs as the execution left them."""
+        r = self.record
+        for name, leaf in self.leaves.items():
+            r.tensors["primal", f"{name}.grad"] = leaf.grad
+        for name, p in self.trainable.items():
+            r.tensors["parameter", f"params[{name!r}].grad"] = p.grad
+        for name, b in self.model.named_buffers():
+            r.tensors["buffer", f"buffers[{name!r}]"] = b
+        for name, t in self.inputs.items():
+            r.tensors["input", name] = t.detach()
+            r.facts["input", name, "version"] = t._version
+            r.facts["input", name, "requires-grad"] = t.requires_grad
+        return r
+
+
+def reusable(p: Primal) -> bool:
+    """May the tensor of this primal receive the values of the next forward?"""
+    return p.tensor and p.spec.floating and p.layout == "contiguous" and not p.alias and not p.share
+
+
+@functools.lru_cache(maxsize=4096)
+def _code(text: str) -> Any:
+    return compile(text, "<cotangent>", "eval")
+
+
+def evaluated(text: str, space: dict[str, Any]) -> Any:
+    """Return the value of an expression in the vocabulary of a case."""
+    return eval(_code(text), space)  # noqa: S307 - printed by `source`
+
+
+def generator(device: str) -> torch.Generator:
+    """Return the default generator of a device."""
+    if device == "cpu":
+        return torch.default_generator
+    index = torch.device(device).index
+    return torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
+
+
+@contextlib.contextmanager
+def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
+    """Put back whatever a case changes for everybody: generators, modes, how memory is handed out.
+
+    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode).
+    """
+    states = [(g, g.get_state()) for g in {torch.default_generator, generator(device)}]
+    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    kind = device.partition(":")[0]
+    autocast, autocast_dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(poison, warn_only=True)
+    torch.set_grad_enabled(True)
+    torch.set_autocast_enabled(kind, False)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
+        torch.set_grad_enabled(grad)
+        torch.set_autocast_enabled(kind, autocast)
+        torch.set_autocast_dtype(kind, autocast_dtype)
+        torch.set_default_dtype(dtype)
+        for g, state in states:
+            g.set_state(state)

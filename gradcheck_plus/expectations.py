@@ -1,0 +1,143 @@
+"""Expectations: one mechanism for limits, known faults and baselines; and contracts, which are lists of them."""
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from packaging.specifiers import SpecifierSet
+
+from gradcheck_plus.errors import InvalidArgument, unknown
+from gradcheck_plus.mismatch import Mismatch, MismatchKind
+from gradcheck_plus.traits import TRAITS
+
+Effect = Literal["refuses", "limit", "known"]
+
+ANY = "*"
+
+
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry that excuses one sort of mismatch, and nothing else of a case.
+
+    Attributes:
+        trait: the case must have it; ``*`` for every case.
+        kind: the kinds of mismatch; ``*`` among them for all.
+        role: whose mismatch; ``*`` among them for all.
+        effect: ``refuses``: the subject must raise, or else be right; ``limit``: what every such subject documents;
+            ``known``: a fault that somebody has reported or accepted.
+        source: where that can be read: a URL, an issue, or the name of a documentation.
+        subject: the built-in subject it holds for; ``*`` for every subject of the contract.
+        torch: the torch versions it holds on, as a version specifier; empty for all.
+        note: the reason, in words.
+    """
+
+    trait: str
+    effect: Effect
+    source: str
+    kind: tuple[MismatchKind | Literal["*"], ...] = (ANY,)
+    role: tuple[str, ...] = (ANY,)
+    subject: str = ANY
+    torch: str = ""
+    note: str = ""
+
+    def covers(self, mismatch: Mismatch, traits: Iterable[str]) -> bool:
+        """Is this mismatch, in a case with these traits, the one that is expected?"""
+        kinds: tuple[str, ...] = ("raises",) if self.effect == "refuses" else self.kind
+        return (
+            (self.trait == ANY or self.trait in traits)
+            and (ANY in kinds or mismatch.kind in kinds)
+            and (ANY in self.role or mismatch.role in self.role)
+        )
+
+    @property
+    def wholesale(self) -> bool:
+        """Does it excuse so much that cases with its trait teach nothing?"""
+        return self.trait != ANY and ANY in self.kind and ANY in self.role
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """A named list of expectations for a sort of subject; `equal_bits` is whether it can be held to equal bits at all."""
+
+    name: str
+    doc: str
+    expectations: tuple[Expectation, ...]
+    equal_bits: bool = True
+
+    def for_subject(self, *names: str, torch: str, known: bool) -> "Contract":
+        """Return what holds for a subject that goes by these names on a torch version, with or without ``known`` entries.
+
+        What is known of torch's own subjects is part of every contract.
+        """
+        every = (*self.expectations, *contract("torch-known").expectations)
+        version = torch.partition("+")[0]
+        kept = tuple(
+            e
+            for e in every
+            if e.subject in (ANY, *names)
+            and (known or e.effect != "known")
+            and SpecifierSet(e.torch).contains(version, prereleases=True)
+        )
+        return Contract(self.name, self.doc, kept, self.equal_bits)
+
+    def excuse(self, mismatch: Mismatch, traits: Iterable[str]) -> Expectation | None:
+        """Return the entry that covers a mismatch, None if it is a fault."""
+        return next((e for e in self.expectations if e.covers(mismatch, traits)), None)
+
+    @property
+    def pointless(self) -> frozenset[str]:
+        """The traits whose cases teach nothing under this contract, which need not be drawn."""
+        return frozenset(e.trait for e in self.expectations if e.wholesale and e.trait != ANY)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    doc: str
+    extends: tuple[str, ...] = ()
+    equal_bits: bool = True
+    expectation: tuple[Expectation, ...] = ()
+
+
+def built_in() -> list[str]:
+    """Return the names of the contracts that ship with the package."""
+    folder = resources.files("gradcheck_plus.contracts")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+@cache
+def contract(name: str) -> Contract:
+    """Return a contract by its name, or from a TOML file by its path.
+
+    Example:
+        >>> contract("strict").expectations
+        ()
+
+    Raises:
+        InvalidArgument: no such contract, or the file does not say what a contract says.
+    """
+    if name in built_in():
+        text = (resources.files("gradcheck_plus.contracts") / f"{name}.toml").read_text(encoding="utf-8")
+    elif name.endswith(".toml") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise InvalidArgument(f"`contract`={name!r}: there is no such file. Write a name or the path of a TOML file.")
+        text = path.read_text(encoding="utf-8")
+    else:
+        raise unknown("contract", name, built_in())
+    return _parsed(name, text)
+
+
+def _parsed(name: str, text: str) -> Contract:
+    try:
+        file = msgspec.convert(tomllib.loads(text), type=_File)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise InvalidArgument(
+            f"`contract`={name!r} is not a contract: {error}. See `docs/contracts.md` for the fields of an expectation."
+        ) from error
+    for entry in file.expectation:
+        if entry.trait != ANY and entry.trait not in TRAITS:
+            raise unknown("trait", entry.trait, TRAITS)
+    inherited = [e for parent in file.extends for e in contract(parent).expectations]
+    return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)

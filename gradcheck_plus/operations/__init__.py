@@ -1,0 +1,48 @@
+"""The operation catalogue: one entry an operation, one file a family.
+
+A folder listing is the list of families. To add an operation, add an entry to a file; to add a family, add a file and name
+it below.
+"""
+
+from gradcheck_plus.operations import (
+    attention,
+    casts,
+    control,
+    convolution,
+    functions,
+    indexing,
+    inplace,
+    joining,
+    linear,
+    losses,
+    normalisation,
+    pointwise,
+    random,
+    recurrent,
+    reductions,
+    views,
+)
+from gradcheck_plus.operations.entry import CATALOGUE, Operation, Partner, applicable, register, render, results_of, seen_by
+
+for _family in (
+    pointwise,
+    linear,
+    normalisation,
+    reductions,
+    joining,
+    views,
+    indexing,
+    convolution,
+    attention,
+    recurrent,
+    losses,
+    random,
+    inplace,
+    casts,
+    control,
+    functions,
+):
+    for _operation in _family.OPERATIONS:
+        register(_operation)
+
+__all__ = ["CATALOGUE", "Operation", "Partner", "applicable", "register", "render", "results_of", "seen_by"]

@@ -1,0 +1,38 @@
+"""Attention, as a function, as a module and as a whole layer."""
+
+from gradcheck_plus.case import Spec
+from gradcheck_plus.operations.conditions import both, even_last, one_of, rank
+from gradcheck_plus.operations.entry import Operation
+
+_FAMILY = "attention"
+
+
+def _small(a: Spec) -> bool:
+    return a.last <= 4
+
+
+# The layers take the sequence first: with the batch first they have another kernel for inference.
+OPERATIONS = (
+    Operation(
+        "attention", _FAMILY, "F.scaled_dot_product_attention({a}, {a}, {a})", accepts=rank(3, 4), autocast="low", empty=True,
+        uses=3, saves_result=True,
+    ),
+    Operation(
+        "causal_attention", _FAMILY, "F.scaled_dot_product_attention({a}, {a}, {a}, is_causal=True)", accepts=rank(3, 4),
+        autocast="low", empty=True, uses=3, saves_result=True,
+    ),
+    Operation(
+        "attention_dropout", _FAMILY, "F.scaled_dot_product_attention({a}, {a}, {a}, dropout_p={p} if self.training else 0.0)",
+        accepts=rank(3, 4), attributes={"p": one_of(0.5, 0.2)}, autocast="low", empty=True, uses=3,
+        saves_result=True, traits=("dropout",),
+    ),
+    Operation(
+        "multi_head", _FAMILY, "{module}({a}, {a}, {a}, need_weights=False)[0]", accepts=both(rank(3), even_last, _small),
+        setup="nn.MultiheadAttention({a.last}, 2)", autocast="low", empty=True, trainable=True, traits=("nested-module",),
+    ),
+    Operation(
+        "encoder_layer", _FAMILY, "{module}({a})", accepts=both(rank(3), even_last, _small), autocast="free", empty=True,
+        setup="nn.TransformerEncoderLayer({a.last}, 2, 4, dropout={p})", attributes={"p": one_of(0.5, 0.2)},
+        uses=2, trainable=True, traits=("nested-module", "dropout"),
+    ),
+)  # fmt: skip

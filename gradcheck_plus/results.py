@@ -1,0 +1,159 @@
+"""What a check says, as data: the JSON of ``--json`` is these structs."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from gradcheck_plus.errors import GradientMismatch, Inconclusive
+from gradcheck_plus.mismatch import Figures
+
+SCHEMA = 1
+
+Verdict = Literal["match", "fault", "inconclusive"]
+
+
+class Counts(msgspec.Struct):
+    """How many cases were run and what became of them.
+
+    Attributes:
+        run: executed.
+        judged: compared, with at least one gradient that is not zero.
+        vacuous: compared, but every gradient was zero though nothing in the case makes it so on purpose.
+        refused: the subject raised where its contract says that it does.
+        invalid: plain autograd raised though the case did not say that it may; a mistake of ours.
+    """
+
+    run: int = 0
+    judged: int = 0
+    vacuous: int = 0
+    refused: int = 0
+    invalid: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Add the counts of another block."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Excused(msgspec.Struct, frozen=True):
+    """A mismatch that an expectation covers, and in how many cases it came."""
+
+    trait: str
+    kind: str
+    role: str
+    count: int
+    source: str
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """Where two backwards part first."""
+
+    node: str
+    source_line: str
+    direction: str
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One distinct fault, shrunk.
+
+    Attributes:
+        fingerprint: names the fault across runs: subject, kind, role, trigger and first divergent operation.
+        leaf: where it shows, as code.
+        cases_to_find: how many cases were run until the first one that shows it, that one included.
+        statements: the size of the shrunk program.
+        trigger: the traits that the case must have; None where they could not be told.
+        also_fails: torch's own subjects of the same kind on which the shrunk case fails too.
+        repro: the file name of the standalone program, where files are written.
+        replay: the file name of the case as JSON, where files are written.
+        program: the text of the standalone program.
+        case: the case as JSON.
+    """
+
+    fingerprint: str
+    kind: str
+    role: str
+    leaf: str
+    message: str
+    expected: str
+    got: str
+    figures: Figures | None
+    cases_to_find: int
+    statements: int
+    trigger: tuple[str, ...] | None
+    also_fails: tuple[str, ...]
+    first_divergence: Divergence | None
+    repro: str | None
+    replay: str | None
+    program: str
+    case: str
+
+
+class Pairs(msgspec.Struct):
+    """How many pairs of traits met in a judged case, of those that can be aimed at together."""
+
+    judged: int
+    possible: int
+
+
+class CheckResult(msgspec.Struct, kw_only=True):
+    """The outcome of one check."""
+
+    name: str
+    kind: str
+    target: str
+    contract: str
+    seed: int
+    settings: dict[str, Any]
+    verdict: Verdict
+    reason: str
+    cases: Counts
+    traits: dict[str, int]
+    pairs: Pairs
+    faults: list[Fault]
+    known: list[Excused]
+    limits: list[Excused]
+    volatile: dict[str, Any]
+
+    def raise_if_faulty(self) -> None:
+        """Do nothing if the verdict is ``match``.
+
+        Raises:
+            GradientMismatch: there is a fault; the message is the report.
+            Inconclusive: the check could not tell, with the reason.
+        """
+        if self.verdict == "match":
+            return
+        from gradcheck_plus.report.text import check_text
+
+        raise (GradientMismatch if self.verdict == "fault" else Inconclusive)(check_text(self))
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What ran."""
+
+    version: str
+    torch: str
+    hypothesis: str
+    python: str
+    device: str
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """Everything a command found; written by ``--json``."""
+
+    schema: int = SCHEMA
+    exit_code: int
+    tool: Tool
+    checks: list[CheckResult]
+
+
+#: Exit codes: nothing wrong, a fault, a wrong call, inconclusive, the tool itself failed.
+MATCH, FAULT, WRONG_CALL, INCONCLUSIVE, TOOL_FAILED = range(5)
+
+
+def exit_code(checks: list[CheckResult]) -> int:
+    """Return the exit code of some checks: a fault outweighs an inconclusive one."""
+    verdicts = {check.verdict for check in checks}
+    if "fault" in verdicts:
+        return FAULT
+    return INCONCLUSIVE if "inconclusive" in verdicts or not checks else MATCH

@@ -1,0 +1,66 @@
+"""How a check is run: the settings that the command line, pytest and the one-call checks share."""
+
+import msgspec
+
+from gradcheck_plus.errors import InvalidArgument
+
+#: Cases in one block; blocks are independent, so this is also the unit of work that can run elsewhere.
+BLOCK = 100
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one check.
+
+    Attributes:
+        max_examples: how many cases to run, at least 1.
+        seed: an integer; the same seed gives the same cases and the same results.
+        time_budget: seconds after which no further case is begun; None for no limit.
+        device: ``cpu``, ``cuda`` or ``cuda:<index>``.
+        dtypes: the dtypes that values may have.
+        traits: the traits to aim at; None for all of the kind.
+        without: traits that no case may have.
+        operations: the operations to draw from; None for the whole catalogue.
+        max_statements: the most statements of a segment.
+        known: excuse the faults that are known of torch itself.
+        keep_going: report every distinct fault, not only the first.
+        case_timeout: seconds that one case may take, where a check runs in a process of its own (the command line).
+
+    Raises:
+        InvalidArgument: a value is out of range.
+
+    Example:
+        >>> Settings(max_examples=0)
+        Traceback (most recent call last):
+        gradcheck_plus.errors.InvalidArgument: `max_examples`=0 runs nothing. Write at least 1.
+    """
+
+    max_examples: int = 500
+    seed: int = 0
+    time_budget: float | None = None
+    device: str = "cpu"
+    dtypes: tuple[str, ...] = DTYPES
+    traits: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    operations: tuple[str, ...] | None = None
+    max_statements: int = 5
+    known: bool = True
+    keep_going: bool = False
+    case_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        if self.max_examples < 1:
+            raise InvalidArgument(f"`max_examples`={self.max_examples} runs nothing. Write at least 1.")
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise InvalidArgument(f"`time_budget`={self.time_budget} leaves no time. Write a positive number of seconds.")
+        if not self.case_timeout > 0:
+            raise InvalidArgument(f"`case_timeout`={self.case_timeout} ends every case. Write a positive number of seconds.")
+        if self.device.partition(":")[0] not in ("cpu", "cuda"):
+            raise InvalidArgument(f"`device`={self.device!r} is not supported. Write cpu, cuda or cuda:<index>.")
+
+    @property
+    def blocks(self) -> list[int]:
+        """The number of cases of each block."""
+        full, rest = divmod(self.max_examples, BLOCK)
+        return [BLOCK] * full + ([rest] if rest else [])

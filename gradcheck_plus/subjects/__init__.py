@@ -1,0 +1,139 @@
+"""Subjects: the implementations under test, a user's own and the built-in ones.
+
+To add a built-in subject, add a file and import it here.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subjects import torch_checkpoint, torch_pipelining
+from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
+
+__all__ = [
+    "SIGNATURES",
+    "SUBJECTS",
+    "BuiltIn",
+    "Subject",
+    "checkpoint",
+    "primary",
+    "stage_backward",
+    "subject",
+    "torch_checkpoint",
+    "torch_pipelining",
+]
+
+#: How each kind of subject is called, the contract it has by default, and torch's own subject of that sort.
+SIGNATURES: dict[Kind, str] = {
+    "checkpoint": "(function, *args, **kwargs)",
+    "stage-backward": "(stage_output, output_grads, input_values)",
+}
+_CONTRACTS: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage-backward"}
+_PRIMARY: dict[Kind, str] = {"checkpoint": "torch-checkpoint", "stage-backward": "torch-stage-backward"}
+_ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "stage-backward": ((), (), [])}
+
+
+def checkpoint(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
+    """Return the subject that an activation checkpoint is.
+
+    Args:
+        call: ``checkpoint(function, *args, **kwargs)``.
+        contract: what it promises; by default what recomputing must cost, or a built-in subject's own.
+        name: how reports name it; by default its own name.
+
+    Raises:
+        InvalidArgument: it cannot be called that way.
+
+    Example:
+        >>> checkpoint(lambda function, *args, **kwargs: function(*args, **kwargs), name="mine").contract
+        'checkpoint'
+    """
+    return subject("checkpoint", call, contract=contract, name=name)
+
+
+def stage_backward(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
+    """Return the subject that a pipeline-stage backward is.
+
+    Args:
+        call: ``stage_backward(stage_output, output_grads, input_values)``, which returns the gradients of the inputs.
+        contract: what it promises; by default ``stage-backward``.
+        name: how reports name it; by default its own name.
+
+    Raises:
+        InvalidArgument: it cannot be called that way.
+    """
+    return subject("stage-backward", call, contract=contract, name=name)
+
+
+def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target: str = "") -> Subject:
+    """Return the subject that a callable of a kind is; a built-in one is recognised.
+
+    Raises:
+        InvalidArgument: it is not callable, or not with the arguments of its kind.
+    """
+    for builtin in SUBJECTS.values():
+        if builtin.kind == kind and builtin.call is call:
+            made = builtin.subject
+            return Subject(name or made.name, kind, call, contract or made.contract, target or made.target, made.builds_on)
+    _check_signature(kind, call, target)
+    own = _torch_own(call) if kind == "checkpoint" else None
+    if own:
+        return Subject(name or own.name, kind, call, contract or own.contract, target, own.name)
+    called = name or getattr(_innermost(call), "__name__", type(call).__name__)
+    return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call))
+
+
+def primary(kind: Kind) -> BuiltIn:
+    """Return torch's own subject of a kind, to which a fault is compared."""
+    return SUBJECTS[_PRIMARY[kind]]
+
+
+def _innermost(call: Any) -> Any:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return call
+
+
+def _check_signature(kind: Kind, call: Any, target: str) -> None:
+    where = f"`target`={target!r}" if target else f"`call`={call!r}"
+    if not callable(call):
+        raise InvalidArgument(f"{where} is {type(call).__name__}, not callable. Write a callable {SIGNATURES[kind]}.")
+    try:
+        inspect.signature(call).bind(*_ARGUMENTS[kind])
+    except TypeError as error:
+        raise InvalidArgument(f"{where} cannot be called as {SIGNATURES[kind]}: {error}.") from error
+    except ValueError:  # a callable without a signature, such as a builtin, is tried as it is
+        return
+
+
+def _torch_own(call: Any) -> BuiltIn | None:
+    """Return which built-in subject torch's checkpoint with some arguments bound is, if it is that."""
+    from torch.utils.checkpoint import checkpoint as implementation
+
+    if _innermost(call) is not implementation:
+        return None
+    bound = call.keywords if isinstance(call, functools.partial) else {}
+    return SUBJECTS[_torch_name(reentrant=bound.get("use_reentrant") is not False)]
+
+
+def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
+    """Return the built-in subject that a checkpoint calls, whose known faults and limits it then has."""
+    if kind != "checkpoint":
+        return ""
+    import torch
+
+    from gradcheck_plus.compat import builds_on_checkpoint
+
+    try:
+        reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
+    except (Exception, SystemExit):  # it will say so again, in a case
+        return ""
+    return "" if reentrant is None else _torch_name(reentrant=reentrant)
+
+
+def _torch_name(*, reentrant: bool) -> str:
+    """Return which of torch's two checkpoints it is."""
+    return "torch-checkpoint-reentrant" if reentrant else "torch-checkpoint"

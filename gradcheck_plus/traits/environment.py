@@ -1,0 +1,106 @@
+"""Traits of what surrounds the forward and the backward."""
+
+from collections.abc import Callable
+
+from gradcheck_plus.traits.facts import Facts
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
+
+
+def _hook(name: str) -> Callable[[Facts], bool]:
+    return lambda f: name in f.environment.hooks
+
+
+def _second_backward(f: Facts) -> bool:
+    schedule = f.environment.schedule
+    return any(schedule.count(str(n)) > 1 for n in range(f.environment.forwards))
+
+
+TABLE = (
+    Trait("eval", "evaluation mode", lambda f: not f.environment.train),
+    Trait(
+        "float64",
+        "everything is float64",
+        lambda f: f.program.dtype == "float64",
+        clashes=("autocast-bfloat16", "autocast-float16"),
+    ),
+    Trait(
+        "autocast-bfloat16",
+        "autocast to bfloat16 around the forward only",
+        lambda f: f.environment.autocast == "bfloat16",
+        "NVIDIA/TransformerEngine#791",
+    ),
+    Trait(
+        "autocast-float16",
+        "autocast to float16 around the forward only",
+        lambda f: f.environment.autocast == "float16",
+        "pytorch/pytorch#87979",
+        clashes=("autocast-bfloat16",),
+    ),
+    Trait(
+        "draw-before",
+        "the caller draws random numbers before the first call",
+        lambda f: f.program.segments[0].draws > 0,
+        "pytorch/pytorch#14518",
+    ),
+    Trait(
+        "draw-between",
+        "the caller draws random numbers between two calls",
+        lambda f: any(s.draws for s in f.program.segments[1:]),
+        "pytorch/pytorch#14518",
+        needs=("many-segments",),
+    ),
+    Trait(
+        "draw-after",
+        "the caller draws random numbers before the backward",
+        lambda f: f.environment.draws_after > 0,
+        "allenai/OLMo#702",
+    ),
+    Trait(
+        "existing-grad",
+        "`.grad` is there before the backward",
+        lambda f: f.environment.existing_grad,
+        "pytorch/pytorch#185331",
+    ),
+    Trait(
+        "second-backward",
+        "two backwards over one graph",
+        _second_backward,
+        "openai/guided-diffusion#144",
+        kinds=CHECKPOINT,
+    ),
+    Trait(
+        "two-forwards",
+        "a second forward before the first backward",
+        lambda f: "FF" in f.environment.schedule,
+        needs=("accumulation",),
+    ),
+    Trait(
+        "accumulation",
+        "a second forward and backward before gradients are cleared",
+        lambda f: f.environment.forwards > 1,
+        "NVIDIA/TransformerEngine#3437",
+    ),
+    Trait(
+        "parameter-changed",
+        "a parameter is changed in place between forward and backward",
+        lambda f: f.environment.changes_parameter,
+        CHECKPOINT_DOCS,
+        quiet=True,
+    ),
+    Trait(
+        "reference-raises",
+        "plain autograd itself may raise",
+        lambda f: f.environment.changes_parameter,
+        drawn=False,
+    ),
+    Trait("parameter-hook", "tensor hooks on parameters", _hook("parameter"), "pytorch/pytorch#81296"),
+    Trait("input-hook", "tensor hooks on inputs", _hook("input"), "pytorch/pytorch#185331", kinds=CHECKPOINT),
+    Trait(
+        "post-accumulate-hook",
+        "post-accumulate-grad hooks on parameters",
+        _hook("post-accumulate"),
+        "pytorch/pytorch#144530",
+    ),
+    Trait("forward-hook", "forward hooks on modules", _hook("forward"), CHECKPOINT_DOCS),
+    Trait("backward-hook", "full backward hooks on modules", _hook("backward"), "pytorch/pytorch#598"),
+)

@@ -1,0 +1,262 @@
+"""What can be read off a case before anything runs: the vocabulary that traits are written in."""
+
+from collections import Counter
+from functools import cached_property
+
+from gradcheck_plus.case import Case, Container, ModuleProgram, Name, Primal, Segment, Spec, Statement
+from gradcheck_plus.case.trees import containers, names, walk
+from gradcheck_plus.operations import CATALOGUE, Operation
+
+
+class Facts:
+    """Facts of one case, each computed when it is first asked for.
+
+    `regions` are the segments that the subject calls; what is said of inputs, outputs and operations is said of them.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.program, self.environment = case.program, case.environment
+        self.primals: dict[str, Primal] = {p.name: p for p in case.primals}
+        self.regions: list[Segment] = [s for s in case.program.segments if s.region]
+
+    # values ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def specs(self) -> dict[str, Spec]:
+        """What is known of every named value."""
+        specs = {name: p.spec for name, p in self.primals.items()}
+        if isinstance(self.program, ModuleProgram):
+            specs |= {value.name: value.spec for value in self.program.results}
+        return specs | {r.name: r.spec for s in self.program.statements for r in s.results}
+
+    def tensor(self, name: str) -> bool:
+        """Is the value a tensor?"""
+        return self.specs[name].dtype != "python"
+
+    def differentiable(self, name: str) -> bool:
+        """Does the value require grad?"""
+        return self.specs[name].requires_grad
+
+    @cached_property
+    def passed(self) -> list[Primal]:
+        """The primals that reach a region."""
+        given = {name for s in self.regions for name in names(*s.inputs)}
+        return [p for name, p in self.primals.items() if name in given]
+
+    @cached_property
+    def floating(self) -> list[Primal]:
+        """Those of them that could require grad."""
+        return [p for p in self.passed if p.spec.floating]
+
+    def layout(self, *layouts: str) -> bool:
+        """Does a primal lie in memory in one of these ways?"""
+        return any(p.layout in layouts and p.spec.rank for p in self.floating)
+
+    # statements -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def operations(self) -> list[tuple[Statement, Operation]]:
+        """The statements inside regions, with their operations."""
+        return [(s, CATALOGUE[s.operation]) for segment in self.regions for s in segment.statements]
+
+    @cached_property
+    def operation_traits(self) -> frozenset[str]:
+        """The traits that operations inside regions bring."""
+        return frozenset(trait for _, operation in self.operations for trait in operation.traits)
+
+    @cached_property
+    def makers(self) -> dict[str, Operation]:
+        """The operation that made each value."""
+        return {r.name: CATALOGUE[s.operation] for s in self.program.statements for r in s.results}
+
+    @cached_property
+    def homes(self) -> dict[str, list[int]]:
+        """For every parameter and module, the segment of each of its uses."""
+        own = {p.name for p in self.program.parameters}
+        uses: dict[str, list[int]] = {name: [] for name in own}
+        for index, segment in enumerate(self.program.segments):
+            for statement in segment.statements:
+                for name in (*(o for o in statement.operands if o in own), *([statement.module] if statement.module else [])):
+                    uses.setdefault(name, []).append(index)
+        return uses
+
+    @cached_property
+    def buffers(self) -> set[str]:
+        """The names of the buffers that segments use directly."""
+        return {p.name for p in self.program.parameters if p.buffer}
+
+    @cached_property
+    def operand_uses(self) -> Counter[str]:
+        """How often each value is an operand."""
+        return Counter(o for s in self.program.statements for o in s.operands)
+
+    # inputs and outputs ---------------------------------------------------------------------------------------------
+
+    def input_container(self, *kinds: str) -> bool:
+        """Does an argument hold a container of one of these kinds, or any at all?"""
+        return any(not kinds or c.kind in kinds for s in self.regions for t in s.inputs for c in containers(t))
+
+    def output_container(self, *kinds: str) -> bool:
+        """Does an output hold a container of one of these kinds?"""
+        return any(c.kind in kinds for s in self.regions for c in containers(s.output))
+
+    @property
+    def nested_output(self) -> bool:
+        """Is an output more than a tensor or a flat tuple of leaves?"""
+        for segment in self.regions:
+            inner = [c for c in containers(segment.output) if c is not segment.output]
+            if inner or (isinstance(segment.output, Container) and segment.output.kind != "tuple"):
+                return True
+        return False
+
+    @property
+    def mixed_output(self) -> bool:
+        """Does an output hold a differentiable tensor bare and another one in an inner container?"""
+        for segment in self.regions:
+            if not isinstance(segment.output, Container):
+                continue
+            bare = any(isinstance(c, Name) and self.differentiable(c.name) for c in segment.output.children)
+            inner = [n for c in segment.output.children if isinstance(c, Container) for n in names(c)]
+            if bare and any(map(self.differentiable, inner)):
+                return True
+        return False
+
+    @cached_property
+    def outputs(self) -> list[tuple[Segment, str]]:
+        """The values that regions return, each with its region, repeats included."""
+        return [(s, name) for s in self.regions for name in names(s.output)]
+
+    @staticmethod
+    def made(segment: Segment) -> set[str]:
+        """The values that a segment makes."""
+        return {r.name for s in segment.statements for r in s.results}
+
+    @property
+    def passthrough(self) -> bool:
+        """Does a region return one of its inputs?"""
+        return any(name in names(*s.inputs) for s, name in self.outputs)
+
+    @property
+    def unused_input(self) -> bool:
+        """Is a tensor passed to a region that neither uses nor returns it?"""
+        for segment in self.regions:
+            used = {o for s in segment.statements for o in s.operands} | set(names(segment.output))
+            if segment.statements and any(self.tensor(n) and n not in used for n in names(*segment.inputs)):
+                return True
+        return False
+
+    @cached_property
+    def crossings(self) -> list[tuple[str, int, int]]:
+        """(value, where it is made, where it is used) for every use outside the segment that made it."""
+        found = []
+        made: dict[str, int] = dict.fromkeys(self.primals, -1)
+        for index, segment in enumerate(self.program.segments):
+            found += [(name, made[name], index) for name in dict.fromkeys(names(*segment.inputs))]
+            made |= dict.fromkeys(self.made(segment), index)
+        return found
+
+    @property
+    def outer_use(self) -> bool:
+        """Is an output of a region used both by a later segment and by the loss?"""
+        return any(made >= 0 and name in self.cotangent_names for name, made, _ in self.crossings)
+
+    # gradients ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cotangent_names(self) -> list[str]:
+        """The values that receive a cotangent, repeats included."""
+        found = []
+        leaves = [dict(walk(s.output)) for s in self.program.segments]
+        for c in self.case.cotangents:
+            leaf = leaves[c.segment].get(c.path)
+            if isinstance(leaf, Name):
+                found.append(leaf.name)
+        return found
+
+    @cached_property
+    def reached(self) -> set[str]:
+        """The values and parameters that a gradient comes back to."""
+        reached = {name for name in self.cotangent_names if self.differentiable(name)}
+        for statement in reversed(self.program.statements):
+            if any(r.name in reached for r in statement.results):
+                pairs = zip(statement.operands, statement.specs, strict=True)
+                reached |= {name for name, spec in pairs if spec.requires_grad}
+        return reached
+
+    @property
+    def unreached_output(self) -> bool:
+        """Does an output of a region require grad but receive none?"""
+        return any(self.differentiable(name) and name not in self.reached for _, name in self.outputs)
+
+    @property
+    def unreached_input(self) -> bool:
+        """Is there an input that requires grad but receives none?"""
+        return any(p.spec.requires_grad and p.name not in self.reached for p in self.passed)
+
+    # regions as a reentrant checkpoint sees them --------------------------------------------------------------------
+
+    @property
+    def region_without_grad_input(self) -> bool:
+        """Is there a region none of whose inputs requires grad?"""
+        return any(not any(self.differentiable(n) for n in names(*s.inputs) if self.tensor(n)) for s in self.regions)
+
+    @property
+    def region_without_grad_output(self) -> bool:
+        """Is there a region none of whose outputs requires grad?"""
+        return any(not any(map(self.differentiable, names(s.output))) for s in self.regions)
+
+    # bits -----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def summed_across_cut(self) -> bool:
+        """Does a gradient sum three contributions or more, not all from one side of a cut?
+
+        Two contributions give the same bits in either order; three need not. A gradient that was there before, or that an
+        earlier backward left, is a contribution too.
+        """
+        before = 1 if self.environment.existing_grad or self.environment.backwards > 1 else 0
+        counts: Counter[str] = Counter(self.cotangent_names)
+        sides: dict[str, set[object]] = {name: {"loss"} for name in counts}
+        for index, segment in enumerate(self.program.segments):
+            for statement in segment.statements:
+                uses = CATALOGUE[statement.operation].uses
+                for position, name in enumerate((*statement.operands, statement.module)):
+                    if name:
+                        counts[name] += uses if position == 0 or name == statement.module else 1
+                        sides.setdefault(name, set()).add(index)
+            for name in names(segment.output):
+                sides.setdefault(name, set()).add(index)
+        for p in self.case.primals:  # a tensor that is passed twice is two leaves inside
+            if p.alias:
+                counts[p.alias] += counts[p.name]
+                sides.setdefault(p.alias, set()).add(p.name)
+        return any(count + before > 2 and len(sides[name]) > 1 for name, count in counts.items())
+
+    @property
+    def free_strides(self) -> bool:
+        """May a gradient cross a cut with other than standard strides, towards an operation whose bits depend on them?
+
+        Where a graph ends in a leaf, autograd lays the gradient out as the leaf is; where it goes on, it does not.
+        """
+        sensitive = {p.name for p in self.passed if p.layout == "expanded-view" and p.spec.requires_grad}
+        for segment in self.program.segments:
+            lays_out = any(not _elementwise(s) for s in segment.statements)
+            crosses = self._crosses(segment, sensitive)
+            if lays_out and crosses:
+                return True
+            if lays_out or crosses:
+                sensitive |= self.made(segment)
+        return False
+
+    def _crosses(self, segment: Segment, sensitive: set[str]) -> bool:
+        return any(name in sensitive and self.differentiable(name) for name in names(*segment.inputs))
+
+
+#: Families of operations that compute each element of a gradient from one element of the cotangent.
+_ELEMENTWISE = ("pointwise", "random", "in-place", "casts", "control", "functions")
+
+
+def _elementwise(statement: Statement) -> bool:
+    operation = CATALOGUE[statement.operation]
+    return operation.family in _ELEMENTWISE and not operation.partners

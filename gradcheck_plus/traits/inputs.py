@@ -1,0 +1,133 @@
+"""Traits of what a region is given."""
+
+from gradcheck_plus.case import Constant
+from gradcheck_plus.case.point import NON_LEAF_LAYOUTS
+from gradcheck_plus.case.trees import names, walk
+from gradcheck_plus.traits.facts import Facts
+from gradcheck_plus.traits.trait import Trait
+
+
+def _none_input(f: Facts) -> bool:
+    leaves = (leaf for s in f.regions for tree in s.inputs for _, leaf in walk(tree))
+    passed = any(not p.tensor and p.constant is None for p in f.passed)
+    return passed or any(isinstance(leaf, Constant) and leaf.value is None for leaf in leaves)
+
+
+def _keyword_tensor(f: Facts) -> bool:
+    return any(f.tensor(name) for s in f.regions for _, tree in s.kwargs for name in names(tree))
+
+
+def _scalar(f: Facts) -> bool:
+    given = any(p.tensor and not p.spec.rank for p in f.passed)
+    return given or any(f.tensor(name) and not f.specs[name].rank for _, name in f.outputs)
+
+
+TABLE = (
+    Trait(
+        "nested-input",
+        "an argument is a dict, list, tuple or another container",
+        lambda f: f.input_container(),
+        "facebookresearch/fairscale#701",
+    ),
+    Trait(
+        "namedtuple-input",
+        "an argument holds a namedtuple",
+        lambda f: f.input_container("namedtuple"),
+        "facebookresearch/fairscale#1148",
+        needs=("nested-input",),
+    ),
+    Trait(
+        "dataclass-input",
+        "an argument holds a dataclass",
+        lambda f: f.input_container("dataclass"),
+        "pytorch/pytorch#124725",
+        needs=("nested-input",),
+    ),
+    Trait("kwarg-tensor", "a tensor is passed by keyword", _keyword_tensor, "NVIDIA/Megatron-LM#4765"),
+    Trait(
+        "python-value",
+        "a plain Python value is passed",
+        lambda f: any(not p.tensor for p in f.passed),
+        "torchgpipe.checkpoint documentation",
+    ),
+    Trait("none-input", "`None` is passed", _none_input, "facebookresearch/fairscale#1148"),
+    Trait(
+        "integer-input",
+        "an integer tensor is passed",
+        lambda f: any(p.spec.dtype == "int64" for p in f.passed),
+        "deepspeedai/DeepSpeed#4479",
+    ),
+    Trait(
+        "boolean-input",
+        "a boolean tensor is passed",
+        lambda f: any(p.spec.dtype == "bool" for p in f.passed),
+        "deepspeedai/DeepSpeed#3895",
+    ),
+    Trait(
+        "mixed-requires-grad",
+        "of the floating inputs some require grad and some do not",
+        lambda f: len({p.spec.requires_grad for p in f.floating}) > 1,
+        "facebookresearch/fairscale#787, huggingface/transformers#21381",
+        clashes=("no-grad-input",),
+    ),
+    Trait(
+        "no-grad-input",
+        "no input requires grad",
+        lambda f: bool(f.floating) and not any(p.spec.requires_grad for p in f.floating),
+        "facebookresearch/fairseq#3583, pytorch/pytorch#7617",
+    ),
+    Trait("duplicate-input", "one tensor is passed twice", lambda f: any(p.alias for p in f.passed)),
+    Trait(
+        "shared-storage",
+        "two inputs are views of one storage",
+        lambda f: any(p.share for p in f.passed),
+        "NVIDIA/Megatron-LM#6486",
+    ),
+    Trait(
+        "strided-input",
+        "an input is transposed, strided or offset in memory",
+        lambda f: f.layout("transposed", "strided", "offset"),
+        "open-mmlab/mmcv#737",
+    ),
+    Trait(
+        "expanded-input",
+        "an input is expanded",
+        lambda f: f.layout("expanded", "expanded-view"),
+        "pytorch/pytorch#65244",
+    ),
+    Trait(
+        "non-leaf-input",
+        "an input is a view or a result of a leaf",
+        lambda f: any(p.layout in NON_LEAF_LAYOUTS and p.spec.requires_grad for p in f.floating),
+        "PriorLabs/TabPFN#1138",
+    ),
+    Trait("unused-input", "an input that the function does not use", lambda f: f.unused_input, "pytorch/pytorch#152827"),
+    Trait("scalar-value", "an input or an output has no dimension", _scalar, "ar4/deepwave#120"),
+    Trait(
+        "empty-value",
+        "an input has no elements",
+        lambda f: any(p.tensor and p.spec.size == 0 for p in f.passed),
+        quiet=True,
+    ),
+    Trait(
+        "special-values",
+        "an input has zeros, ties, large or tiny values",
+        lambda f: any(p.fill != "generic" for p in f.floating),
+        "pytorch/pytorch#194699",
+        quiet=True,
+    ),
+    Trait(
+        "bfloat16-input",
+        "an input is bfloat16",
+        lambda f: any(p.spec.dtype == "bfloat16" for p in f.passed),
+        "NVIDIA/Megatron-LM#7538",
+        clashes=("float64", "autocast-float16"),
+    ),
+    Trait(
+        "reused-input",
+        "a second forward finds its inputs in the tensors of the first",
+        lambda f: f.environment.reuses_inputs and f.environment.forwards > 1,
+        "pytorch/pytorch#185331, allenai/OLMo-core#749",
+        needs=("accumulation",),
+    ),
+)

@@ -1,0 +1,136 @@
+"""Cases: complete test points."""
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from gradcheck_plus.case import Case, Primal, Program, Segment
+from gradcheck_plus.case.trees import names
+from gradcheck_plus.errors import InvalidArgument, unknown
+from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.strategies.chooser import Chooser
+from gradcheck_plus.strategies.cotangents import cotangents
+from gradcheck_plus.strategies.environments import environments
+from gradcheck_plus.strategies.primals import precision, primals
+from gradcheck_plus.strategies.segments import bodies, segments
+from gradcheck_plus.strategies.statements import Builder
+from gradcheck_plus.strategies.swarms import swarms
+from gradcheck_plus.subject import KINDS, Kind
+from gradcheck_plus.traits import TRAITS, drawable
+
+#: The dtypes that `cases` can be asked for.
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+_NEEDED = {
+    "float64": "float64",
+    "bfloat16-input": "bfloat16",
+    "autocast-bfloat16": "bfloat16",
+    "low-precision": "bfloat16",
+    "autocast-float16": "float16",
+}
+
+
+def cases(
+    kind: Kind = "checkpoint",
+    *,
+    traits: Iterable[str] | None = None,
+    without: Iterable[str] = (),
+    operations: Iterable[str] | None = None,
+    dtypes: Iterable[str] = DTYPES,
+    max_statements: int = 5,
+) -> st.SearchStrategy[Case]:
+    """Draw cases for a kind of subject.
+
+    Everything drawn is valid by construction. Shrinks towards ``sin`` of one contiguous float32 leaf of shape (2, 3), in one
+    segment, with one forward and one backward.
+
+    Args:
+        kind: the kind of subject, ``checkpoint`` or ``stage-backward``; it decides what is worth drawing.
+        traits: the traits to aim at; all of the kind by default. Every trait named is in every swarm.
+        without: traits not to aim at.
+        operations: the names of the operations to draw from; the whole catalogue by default. ``sin`` and ``scale`` are
+            always among them, since something must be.
+        dtypes: the dtypes that values may have.
+        max_statements: the most statements of a segment, at least 1.
+
+    Raises:
+        InvalidArgument: a name is not known, or a bound is out of range.
+
+    Example:
+        >>> from hypothesis import find, settings
+        >>> find(cases(), lambda case: True, settings=settings(database=None)).size
+        1
+    """
+    allowed = allowed_traits(kind, traits, without, dtypes)
+    if operations is not None:
+        operations = {CATALOGUE[name].name for name in operations} | {"sin", "scale", "mul"}
+    if max_statements < 1:
+        raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
+    always = () if traits is None else tuple(t for t in allowed if t in set(traits))
+    chosen = None if operations is None else frozenset(operations)
+    return _cases(kind, allowed, always, chosen, tuple(dtypes), max_statements)
+
+
+def allowed_traits(
+    kind: Kind, traits: Iterable[str] | None, without: Iterable[str], dtypes: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the traits that may be aimed at, given what is asked for.
+
+    Raises:
+        InvalidArgument: a name is not known, or a trait asked for cannot be aimed at.
+    """
+    if kind not in KINDS:
+        raise InvalidArgument(f"`kind`={kind!r} is not a kind of subject. Write one of {', '.join(KINDS)}.")
+    dtypes, without = tuple(dtypes), tuple(without)
+    for dtype in dtypes:
+        if dtype not in DTYPES:
+            raise InvalidArgument(f"`dtype`={dtype!r} is not drawn. Write one of {', '.join(DTYPES)}.")
+    if not dtypes:
+        raise InvalidArgument(f"`dtypes`=() leaves nothing to draw. Write some of {', '.join(DTYPES)}.")
+    possible = [t for t in drawable(kind) if _NEEDED.get(t, dtypes[0]) in dtypes]
+    for name in (*(traits or ()), *without):
+        if name not in TRAITS:
+            raise unknown("trait", name, TRAITS)
+    if traits is None:
+        return tuple(t for t in possible if t not in without)
+    wanted = {need for name in traits for need in (name, *TRAITS[name].needs)}
+    for name in wanted:
+        if name not in possible:
+            raise InvalidArgument(
+                f"`trait`={name!r} cannot be aimed at for `kind`={kind!r} with `dtypes`={dtypes}. "
+                f"`gradcheck-plus list traits` says which can."
+            )
+    return tuple(t for t in possible if t in wanted and t not in without)
+
+
+@st.composite
+def _cases(
+    draw: DrawFn,
+    kind: Kind,
+    allowed: Sequence[str],
+    always: Sequence[str],
+    operations: frozenset[str] | None,
+    dtypes: tuple[str, ...],
+    most: int,
+) -> Case:
+    on, eager = draw(swarms(allowed, always=always))
+    c = Chooser(draw, on, eager=eager)
+    of = precision(c, dtypes)
+    drawn = primals(c, of)
+    b = Builder(c, of, drawn, operations)
+    forms = bodies(c, b, most)
+    cut = segments(c, b, forms, drawn)
+    specs = {name: live.spec for name, live in b.values.items()}
+    trainable = any(p.trainable and not p.buffer for p in b.parameters) or any(
+        CATALOGUE[s.operation].trainable for segment in cut for s in segment.statements
+    )
+    environment = environments(c, of, kind, cut, trainable=trainable)
+    program = Program(tuple(cut), tuple(b.parameters), of.dtype)
+    return Case(program, _needed(drawn, cut), cotangents(c, cut, specs), environment)
+
+
+def _needed(drawn: Sequence[Primal], cut: Sequence[Segment]) -> tuple[Primal, ...]:
+    """Leave out the primals that nothing is passed, except those that hold another one's tensor or storage."""
+    passed = {name for segment in cut for name in names(*segment.inputs)}
+    holders = {p.alias or p.share for p in drawn if p.name in passed}
+    return tuple(p for p in drawn if p.name in passed | holders)

@@ -1,0 +1,54 @@
+"""Swarms: which traits may occur in a case. Rare ones meet because each case has only some of them, and those often.
+
+After Groce et al., "Swarm Testing" (ISSTA 2012): a random subset of the features finds what all of them together hide.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from zlib import crc32
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from gradcheck_plus.traits import TRAITS, compatible
+
+#: The largest swarm; measured in `docs/performance.md`.
+LARGEST = 40
+_EVERYTHING = 3
+
+
+@lru_cache(maxsize=4096)
+def _order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
+    """Return the traits in an order that two numbers choose, the same on every machine."""
+    return tuple(sorted(allowed, key=lambda trait: crc32(f"{first}.{second}.{trait}".encode())))
+
+
+def closed(chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
+    """Add what a trait needs, and leave out what clashes with an earlier one.
+
+    Example:
+        >>> sorted(closed(["dataclass-output", "eval", "dropout"], frozenset(TRAITS)))
+        ['dataclass-output', 'eval', 'nested-output']
+    """
+    kept: dict[str, None] = {}
+    for trait in chosen:
+        wanted = (*TRAITS[trait].needs, trait)
+        if allowed.issuperset(wanted) and all(compatible(w, k) for w in wanted for k in kept):
+            kept |= dict.fromkeys(wanted)
+    return frozenset(kept)
+
+
+@st.composite
+def swarms(draw: DrawFn, allowed: Sequence[str], *, always: Sequence[str] = ()) -> tuple[frozenset[str], bool]:
+    """Draw the traits that may occur, and whether each is used eagerly; shrinks towards none.
+
+    Args:
+        allowed: the traits to choose from.
+        always: traits that are in every swarm.
+    """
+    small = st.integers(0, 100)
+    largest = min(LARGEST, len(allowed))
+    size = draw(st.integers(0, largest + _EVERYTHING))
+    order = _order(tuple(allowed), draw(small), draw(small)) if size else ()
+    everything = size > largest
+    return closed((*always, *(order if everything else order[:size])), frozenset(allowed)), not everything
