@@ -19,16 +19,14 @@ from gradcheck_plus.campaign.plan import Block, Failure, Outcome
 from gradcheck_plus.case import Case
 
 
-def generated(
-    block: Block, strategy: SearchStrategy[Case], test: Callable[[Case], None], *phases: Phase
-) -> None:
-    """Hand `test` the cases of a block; with `Phase.shrink`, whatever it raises is shrunk."""
+def generated(block: Block, strategy: SearchStrategy[Case], test: Callable[[Case], None]) -> None:
+    """Hand `test` the cases of a block."""
     config = settings(
         max_examples=block.examples,
         database=None,
         deadline=None,
         derandomize=False,
-        phases=[Phase.generate, *phases],
+        phases=[Phase.generate],
         verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
@@ -60,7 +58,7 @@ def run_block(
             return
         _count(outcome, excused, verdict)
         if verdict.name == "fault":
-            outcome.failures.append(Failure(block.number, number, verdict.faults, verdict.traits))
+            outcome.failures.append(Failure(block.number, number, case, verdict.faults, verdict.traits))
 
     generated(block, strategy, test)
     outcome.excused = sorted(excused.items())

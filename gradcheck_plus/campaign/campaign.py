@@ -21,7 +21,7 @@ from gradcheck_plus.subjects import primary
 from gradcheck_plus.traits import compatible, drawable
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
-MOST_FAULTS = 12
+MOST_FAULTS = 40
 _GRADIENT = ("primal", "parameter")
 
 Progress = Callable[[Outcome, Sequence[Fault]], None]
@@ -65,9 +65,12 @@ class Campaign:
         return self.result()
 
     def _block(self, number: int) -> Block:
+        return Block(number, self.settings.seed, self.settings.blocks[number], seconds=self._left())
+
+    def _left(self) -> float | None:
+        """Return the seconds that are left of the budget, None if there is none."""
         budget = self.settings.time_budget
-        left = None if budget is None else max(budget - (time.monotonic() - self.started), 0.0)
-        return Block(number, self.settings.seed, self.settings.blocks[number], seconds=left)
+        return None if budget is None else max(budget - (time.monotonic() - self.started), 0.0)
 
     # faults ---------------------------------------------------------------------------------------------------------
 
@@ -83,8 +86,7 @@ class Campaign:
         """Make a fault of everything that none explains yet, the worst first."""
         while not self._enough and (worst := self._unexplained(failures)) is not None:
             failure, mismatch = worst
-            block = self._block(failure.block)
-            explained = self.runner.explain(block, failure, mismatch.key) or self._unshrunk(block, failure, mismatch)
+            explained = self.runner.explain(failure, mismatch.key, self._left()) or _as_met(failure, mismatch)
             self.explained.append(explained)
             self.done.add((failure.block, failure.number, mismatch.key))
             fault = self._fault(failure, explained)
@@ -103,10 +105,6 @@ class Campaign:
         ]
         return min(found, key=lambda entry: entry[:2])[2:] if found else None
 
-    def _unshrunk(self, block: Block, failure: Failure, mismatch: Mismatch) -> Explained:
-        """Return a failure as it was met, where it cannot be shown again or must not be run here."""
-        return Explained(self.runner.case_of(block, failure.number), mismatch, None, (), (mismatch.key,))
-
     def _fault(self, failure: Failure, explained: Explained) -> Fault:
         m, case = explained.mismatch, explained.case
         fingerprint = fingerprint_of(self.described.name, m.kind, m.role, explained.trigger or ())
@@ -122,7 +120,7 @@ class Campaign:
             cases_to_find=failure.block * BLOCK + failure.number,
             statements=case.size,
             trigger=explained.trigger,
-            also_fails=explained.also_fails,
+            also_fails=self.runner.also_fails(case),
             first_divergence=None,
             repro=f"repro_{fingerprint}.py",
             replay=f"case_{fingerprint}.json",
@@ -187,6 +185,11 @@ def _unjudged(counts: Any) -> str:
     return f"of {counts.run}, {said}" if said else f"{counts.run} were run"
 
 
+def _as_met(failure: Failure, mismatch: Mismatch) -> Explained:
+    """Return a failure as it was met, where it cannot be shown again."""
+    return Explained(failure.case, mismatch, None, (mismatch.key,))
+
+
 def accounts_for(explained: Explained, key: Key, failure: Failure) -> bool:
     """Is a failure's mismatch the fault that was explained, seen in another case?
 
@@ -197,7 +200,7 @@ def accounts_for(explained: Explained, key: Key, failure: Failure) -> bool:
         return False
     return any(
         key[0] == other[0] and key[2] == other[2] and (key[1] == other[1] or {key[1], other[1]} <= set(_GRADIENT))
-        for other in (*explained.others, explained.mismatch.key)
+        for other in explained.keys
     )
 
 

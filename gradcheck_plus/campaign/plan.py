@@ -59,6 +59,7 @@ class Failure(msgspec.Struct, frozen=True):
 
     block: int
     number: int
+    case: Case
     mismatches: tuple[Mismatch, ...]
     traits: frozenset[str]
 
@@ -97,20 +98,20 @@ class Outcome(msgspec.Struct, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """A shrunk case made simpler still, and what its fault needs.
+    """A shrunk fault, and what it needs.
 
     Attributes:
         trigger: the traits that the case has, none of which could be taken away without the fault; None where that was not
             tried, since the case hangs or kills the process.
-        also_fails: torch's own subjects on which the case fails too.
-        others: the keys of everything else that differs in this case: the same fault, seen elsewhere.
+        keys: the keys of everything that differs in this case: the same fault, seen elsewhere.
+        tried: how many cases were run to shrink it.
     """
 
     case: Case
     mismatch: Mismatch
     trigger: tuple[str, ...] | None
-    also_fails: tuple[str, ...]
-    others: tuple[Key, ...]
+    keys: tuple[Key, ...]
+    tried: int = 0
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -135,5 +136,8 @@ class Runner(Protocol):
     def case_of(self, block: Block, number: int) -> Case:
         """Return a case of a block without running it."""
 
-    def explain(self, block: Block, failure: Failure, key: Key) -> Explained | None:
-        """Shrink and explain a failure; None if it cannot be shown again, or must not be run."""
+    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
+        """Shrink and explain a failure; None if it does not fail any more."""
+
+    def also_fails(self, case: Case) -> tuple[str, ...]:
+        """Return the names of torch's own subjects on which a case fails too."""

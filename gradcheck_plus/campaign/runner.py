@@ -9,11 +9,10 @@ from hypothesis.strategies import SearchStrategy
 
 from gradcheck_plus import __version__
 from gradcheck_plus.campaign.block import case_of, run_block
-from gradcheck_plus.campaign.explaining import explain
+from gradcheck_plus.campaign.explaining import also_fails, explain
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, decide
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Key, Outcome, Search
-from gradcheck_plus.campaign.shrinking import shrink
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.targets import load
@@ -31,12 +30,14 @@ class LocalRunner:
         search: what to search.
         live: the subject, where it is not to be loaded from the search's target.
         inflight: the path of the in-flight file, if one is wanted.
+        skip: the numbers of shrinking candidates that must not be run.
 
     Raises:
         InvalidArgument: the target, contract, traits or device cannot be used; the message says what can.
     """
 
     def __init__(self, search: Search, live: Subject | None = None, inflight: str | None = None) -> None:
+        self.skip: frozenset[int] = frozenset()
         self.search, self.settings = search, search.settings
         self.subject = live or subject(search.kind, load(search.target), target=search.target)
         self.inflight = Inflight(inflight)
@@ -65,14 +66,16 @@ class LocalRunner:
         """Return a case of a block without running it."""
         return case_of(block, self.strategy, number)
 
-    def explain(self, block: Block, failure: Failure, key: Key) -> Explained | None:
-        """Shrink and explain a failure; None if it cannot be shown again."""
+    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
+        """Shrink and explain a failure; None if it does not fail any more."""
         with single_thread():
-            shrunk = shrink(block, self.strategy, failure, key, self.decide, self.inflight, self.without)
-            if shrunk is None:
-                return None
-            self.inflight.write("explain", block.number, 0)
-            return explain(shrunk, self.decide, self.search.kind, self._generic, self.settings.device)
+            return explain(failure, key, self.decide, self.inflight, skip=self.skip, seconds=seconds)
+
+    def also_fails(self, case: Case) -> tuple[str, ...]:
+        """Return the names of torch's own subjects on which a case fails too."""
+        with single_thread():
+            self.inflight.write("attribute", 0, 0)
+            return also_fails(case, self.search.kind, self._generic, self.settings.device)
 
     @cached_property
     def _generic(self) -> Contract:

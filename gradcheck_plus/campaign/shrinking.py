@@ -1,81 +1,88 @@
-"""Shrinking: a failing case of a block, made as small as Hypothesis can while it fails in the same way."""
+"""Shrinking: a failing case, made as small and plain as it can be while it fails in the same way.
+
+Hypothesis shrinks the choices that a case was drawn from; where one choice decides what the next ones mean, as in a program, that
+is slow and stops early. This works on the case itself, which is data: take a statement out, hand a value in, merge two segments,
+make a shape smaller, take a trait away. It is delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
+Failure-Inducing Input", 2002); `docs/architecture.md` has the figures of both.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-import msgspec
-from hypothesis import Phase
-from hypothesis.strategies import SearchStrategy
-
-from gradcheck_plus.campaign.block import generated
+from gradcheck_plus.campaign import dataflow, specs
+from gradcheck_plus.campaign.edits import EDITS
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict
-from gradcheck_plus.campaign.plan import Block, Failure, Key
+from gradcheck_plus.campaign.plan import Key
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.traits import TRAITS, traits
 
-class Shrunk(msgspec.Struct, frozen=True):
-    """A failing case and the mismatch that was kept while it shrank; `calls` is how many cases that took."""
+
+@dataclass
+class Shrinker:
+    """Makes one failing case simpler, step by step.
+
+    Attributes:
+        case: the simplest case so far that shows the fault.
+        mismatch: how it shows.
+        judge: judges a case.
+        inflight: told before each candidate, so that one that hangs can be left out.
+        skip: the numbers of candidates that are not run.
+        deadline: no candidate is begun after this moment of `time.monotonic`; the best so far stands.
+        keys: the keys of everything that differs in the simplest case.
+        tried: how many candidates were run.
+    """
 
     case: Case
     mismatch: Mismatch
-    calls: int
+    judge: Callable[[Case], Verdict]
+    inflight: Inflight
+    skip: frozenset[int] = frozenset()
+    deadline: float = float("inf")
+    keys: set[Key] = field(default_factory=set)
+    tried: int = 0
+    remembered: set[Case] = field(default_factory=set)
+
+    def run(self) -> None:
+        """Shrink until nothing makes the case simpler."""
+        self.keys.add(self.mismatch.key)
+        while self._smaller(dataflow.smaller) or self._plainer() or self._smaller(specs.simpler):
+            pass
+
+    def _smaller(self, candidates: Callable[[Case], Iterator[Case]]) -> bool:
+        """Take the first candidate that still fails, again and again; True if there was one."""
+        improved = False
+        while any(self._improves(candidate) for candidate in candidates(self.case)):
+            improved = True
+        return improved
+
+    def _plainer(self) -> bool:
+        """Try to take every trait away; True if one could be."""
+        improved = False
+        for trait, edit in EDITS:
+            if trait in traits(self.case):
+                improved = self._improves(edit(self.case), lost=trait) or improved
+        return improved
+
+    def _improves(self, candidate: Case, *, lost: str = "") -> bool:
+        """Take a candidate if it shows the fault, and has no trait that the case has not: it might fail for another reason."""
+        if candidate == self.case or candidate in self.remembered or time.monotonic() > self.deadline:
+            return False
+        self.remembered.add(candidate)
+        self.tried += 1
+        self.inflight.write("shrink", 0, self.tried)
+        if self.tried in self.skip or _aimed(candidate) - _aimed(self.case):
+            return False
+        verdict = self.judge(candidate)
+        kept = next((m for m in verdict.faults if m.key == self.mismatch.key), None)
+        if kept is None or lost in verdict.traits:
+            return False
+        self.case, self.mismatch = candidate, kept
+        self.keys = {m.key for m in verdict.faults}
+        return True
 
 
-class _StillFails(Exception):  # noqa: N818 - a signal to Hypothesis
-    """The case fails in the way that is kept."""
-
-
-def shrink(
-    block: Block,
-    strategy: SearchStrategy[Case],
-    failure: Failure,
-    key: Key,
-    decide: Callable[[Case], Verdict],
-    inflight: Inflight,
-    without: frozenset[str],
-) -> Shrunk | None:
-    """Shrink a failure of a block while a mismatch with this key remains.
-
-    A smaller case may have no trait to aim at that the failing case has not: it would fail for another reason. The block is drawn again up to the failing case; what comes before is not run. Verdicts are remembered, so that Hypothesis
-    never sees a case fail once and pass once. After the block's time is up the best case so far stands.
-
-    Returns:
-        The smallest failing case that was found; None if the case does not fail any more.
-    """
-    best: list[tuple[Case, Mismatch]] = []
-    remembered: dict[str, Mismatch | None] = {}
-    deadline = float("inf") if block.seconds is None else time.monotonic() + block.seconds
-    count = 0
-
-    def fails(case: Case) -> Mismatch | None:
-        if not {t for t in traits(case) if TRAITS[t].drawn} <= failure.traits:
-            return None
-        verdict = decide(case)
-        if not without.isdisjoint(verdict.traits):
-            return None
-        return next((m for m in verdict.faults if m.key == key), None)
-
-    def test(case: Case) -> None:
-        nonlocal count
-        count += 1
-        if count < failure.number or count in block.skip:
-            return
-        text = case.to_json()
-        if text not in remembered:
-            if time.monotonic() > deadline and best:
-                return
-            inflight.write("shrink", block.number, count)
-            remembered[text] = fails(case)
-        mismatch = remembered[text]
-        if mismatch is not None:
-            best.append((case, mismatch))
-            raise _StillFails
-
-    try:
-        generated(block, strategy, test, Phase.shrink)
-    except _StillFails:
-        case, mismatch = best[-1]
-        return Shrunk(case, mismatch, count - failure.number + 1)
-    return None
+def _aimed(case: Case) -> set[str]:
+    return {trait for trait in traits(case) if TRAITS[trait].drawn}

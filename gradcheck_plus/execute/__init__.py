@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from gradcheck_plus.case import Case
 from gradcheck_plus.execute import checkpoint, stage
 from gradcheck_plus.execute.tape import Tape, Unreplayable
-from gradcheck_plus.execute.world import Variant, World, undisturbed
+from gradcheck_plus.execute.build import Variant
+from gradcheck_plus.execute.world import World, undisturbed
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
 
@@ -54,7 +55,7 @@ def execute(
         case: what to run.
         subject: whom to run it under.
         device: where tensors live.
-        variant: ``truth`` computes in double precision, ``up`` and ``down`` move every primal by one ULP.
+        variant: ``truth`` computes in double precision, ``up`` and ``down`` move every value by one ULP.
         tape: records the noise that is drawn, or puts back what it recorded.
         poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
 

@@ -9,7 +9,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -19,6 +19,9 @@ from gradcheck_plus.compat import to_device
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.source import input_lines, program_source
+
+#: How an execution deviates from the case: not at all, in double precision, or with every value one ULP up or down.
+Variant = Literal["plain", "truth", "up", "down"]
 
 _LOW = re.compile(r"torch\.(bfloat16|float16|float32)\b")
 _KEPT = 128
@@ -54,6 +57,20 @@ def _remembered(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
     return copied
 
 
+def nudged(make: Callable[..., torch.Tensor], towards: float) -> Callable[..., torch.Tensor]:
+    """Move every value by one unit in the last place, which no correct gradient takes much notice of.
+
+    This is done before anything is a view of it: torch 2.13 crashes in `register_hook` on a view whose base has changed.
+    """
+
+    @functools.wraps(make)
+    def moved(*args: Any) -> torch.Tensor:
+        value = make(*args)
+        return torch.nextafter(value, torch.full_like(value, towards)) if value.is_floating_point() else value
+
+    return moved
+
+
 class Compiled:
     """The namespace of one case's source.
 
@@ -61,13 +78,15 @@ class Compiled:
         text: what ran.
     """
 
-    def __init__(self, case: Case, *, device: str, truth: bool) -> None:
+    def __init__(self, case: Case, *, device: str, variant: Variant) -> None:
         self.text = case_source(case)
-        if truth:
+        if variant == "truth":
             self.text = _LOW.sub("torch.float64", self.text)
         self.file = f"<case {hashlib.sha256(self.text.encode()).hexdigest()[:12]}>"
         linecache.cache[self.file] = (len(self.text), None, self.text.splitlines(keepends=True), self.file)
-        self.space = {**vocabulary(device, truth), "__name__": "gradcheck_plus_case"}
+        self.space = {**vocabulary(device, variant == "truth"), "__name__": "gradcheck_plus_case"}
+        if variant in ("up", "down"):
+            self.space["values"] = nudged(self.space["values"], torch.inf if variant == "up" else -torch.inf)
         if isinstance(case.program, ModuleProgram):
             self.space["factory"] = load(case.program.target)
             self.space["sample"] = functools.partial(sample, case.program.inputs, device)
@@ -108,14 +127,14 @@ def case_source(case: Case) -> str:
     return "\n\n".join([program_source(case.program), *functions])
 
 
-_cache: OrderedDict[tuple[str, str, bool], Compiled] = OrderedDict()
+_cache: OrderedDict[tuple[str, str, Variant], Compiled] = OrderedDict()
 
 
-def compiled(case: Case, *, device: str, truth: bool) -> Compiled:
+def compiled(case: Case, *, device: str, variant: Variant) -> Compiled:
     """Return the namespace of a case, from a small cache: every case runs at least twice."""
-    key = (case.to_json(), device, truth)
+    key = (case.to_json(), device, variant)
     if key not in _cache:
-        _cache[key] = Compiled(case, device=device, truth=truth)
+        _cache[key] = Compiled(case, device=device, variant=variant)
         if len(_cache) > _KEPT:
             _, oldest = _cache.popitem(last=False)
             linecache.cache.pop(oldest.file, None)

@@ -57,7 +57,9 @@ def _drawn(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
 
 def _rrelu(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
     """``rrelu_with_noise(input, noise, ...)`` draws its slopes into `noise`."""
-    value, noise = args[0], args[1]
+    value, noise, training = args[0], args[1], args[4] if len(args) > 4 else kwargs.get("training", False)
+    if not training:
+        return func(*args, **kwargs)
     if not tape.replaying:
         result = func(*args, **kwargs)
         tape.noise.append(noise.detach().clone())
@@ -73,9 +75,15 @@ def _fused(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
     return func(*args, **kwargs)
 
 
+def _quiet(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
+    """A kernel that is tagged as random and draws nothing: on a CPU, attention with dropout takes another one."""
+    return func(*args, **kwargs)
+
+
 _RULES: dict[str, Callable[[Tape, Any, Any, Any], Any]] = {
     "rrelu_with_noise": _rrelu,
     "native_dropout": _fused,
+    "_scaled_dot_product_flash_attention_for_cpu": _quiet,
     "_scaled_dot_product_flash_attention": _fused,
     "_scaled_dot_product_efficient_attention": _fused,
     "_scaled_dot_product_cudnn_attention": _fused,

@@ -10,12 +10,9 @@ from torch import nn
 
 from gradcheck_plus.case import Case, Cotangent, Primal
 from gradcheck_plus.case.environment import Hook
-from gradcheck_plus.execute.build import compiled
+from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.record import Record, storage
 from gradcheck_plus.source import cotangent_source
-
-#: How an execution deviates from the case: not at all, in double precision, or with primals one ULP up or down.
-Variant = Literal["plain", "truth", "up", "down"]
 
 _SEED = 3
 
@@ -33,7 +30,7 @@ class World:
         self.case, self.device, self.variant = case, device, variant
         self.truth = variant == "truth"
         self.record = Record()
-        self.space = compiled(case, device=device, truth=self.truth).space
+        self.space = compiled(case, device=device, variant=variant).space
         self.model: nn.Module = self.space["Model"]()
         self._prepare()
         self.leaves: dict[str, torch.Tensor] = {}
@@ -100,7 +97,6 @@ class World:
         made: dict[str, Any] = self.space[f"inputs{forward}"]()
         suffix = f"_{forward}" if forward else ""
         for p in self.case.primals:
-            self._nudge(p, made)
             if forward and self.case.environment.reuses_inputs and reusable(p):
                 with torch.no_grad():
                     made[p.name] = self.previous[p.name].copy_(made[p.name])
@@ -119,15 +115,6 @@ class World:
             leaf.grad = self.space["values"](leaf.shape, 90, leaf.dtype)
         if self.has("input"):
             value.register_hook(lambda grad: self.fired("hook", f"{name}.register_hook"))
-
-    def _nudge(self, p: Primal, made: dict[str, Any]) -> None:
-        """Move a primal by one unit in the last place, which no correct gradient takes much notice of."""
-        if self.variant in ("up", "down") and p.spec.floating and not p.alias:
-            leaf = made.get(f"root_{p.name}", made[p.name])
-            with torch.no_grad():
-                base = leaf if leaf._base is None else leaf._base
-                way = torch.full_like(base, torch.inf if self.variant == "up" else -torch.inf)
-                base.copy_(torch.nextafter(base, way))
 
     def storages(self) -> dict[int, str]:
         """Return which input each storage belongs to."""

@@ -253,10 +253,7 @@ class Facts:
         return any(name in sensitive and self.differentiable(name) for name in names(*segment.inputs))
 
 
-#: Families of operations that compute each element of a gradient from one element of the cotangent.
-_ELEMENTWISE = ("pointwise", "random", "in-place", "casts", "control", "functions")
-
-
 def _elementwise(statement: Statement) -> bool:
+    """Do the bits of a statement's gradients not depend on the strides of its cotangent?"""
     operation = CATALOGUE[statement.operation]
-    return operation.family in _ELEMENTWISE and not operation.partners
+    return operation.elementwise or not operation.differentiable

@@ -5,9 +5,10 @@ from typing import TypeVar
 
 import msgspec
 
-from gradcheck_plus.case import Case, Container, Name, Program, Segment, Spec, Statement, Tree
+from gradcheck_plus.case import Case, Container, Cotangent, Name, Program, Segment, Spec, Statement, Tree
 from gradcheck_plus.case.trees import walk
 from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.traits import Facts
 
 Edit = Callable[[Case], Case]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -89,3 +90,39 @@ def later(program: Program, index: int) -> set[str]:
         for tree in segment.inputs:
             found |= {leaf.name for _, leaf in walk(tree) if isinstance(leaf, Name)}
     return found
+
+
+def following(case: Case, program: Program, renamed: dict[str, str] | None = None) -> Case:
+    """Return a case with another program, each cotangent at a place that its value has there, if it has one."""
+    places = {(i, p): leaf for i, segment in enumerate(program.segments) for p, leaf in walk(segment.output)}
+    cotangents: list[Cotangent] = []
+    for c in case.cotangents:
+        leaf = dict(walk(case.program.segments[c.segment].output)).get(c.path)
+        if not isinstance(leaf, Name):
+            continue
+        name = (renamed or {}).get(leaf.name, leaf.name)
+        taken = {(d.segment, d.path) for d in cotangents}
+        free = [place for place, other in places.items() if other == Name(name) and place not in taken]
+        free.sort(key=lambda place: place[0] != c.segment)
+        cotangents += [replaced(c, segment=segment, path=path) for segment, path in free[:1]]
+    changed = replaced(case, cotangents=tuple(cotangents))
+    return replaced(changed, program=propagated(changed, program))
+
+
+def substituted(tree: Tree, renamed: dict[str, str]) -> Tree:
+    """Return a tree with other values in the place of some."""
+    if isinstance(tree, Container):
+        return replaced(tree, children=tuple(substituted(child, renamed) for child in tree.children))
+    return Name(renamed[tree.name]) if isinstance(tree, Name) and tree.name in renamed else tree
+
+
+def reaching(case: Case) -> Case:
+    """Return a case in which every output that requires grad receives something."""
+    facts = Facts(case)
+    more = [
+        Cotangent(index, path, 20 + index)
+        for index, segment in enumerate(case.program.segments)
+        for path, leaf in walk(segment.output)
+        if isinstance(leaf, Name) and facts.differentiable(leaf.name) and leaf.name not in facts.reached
+    ]
+    return replaced(case, cotangents=(*case.cotangents, *more))

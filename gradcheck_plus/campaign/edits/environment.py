@@ -1,7 +1,7 @@
 """Edits of the surroundings, and of cotangents."""
 
-from gradcheck_plus.campaign.edits.common import Edit, on_program, replaced
-from gradcheck_plus.case import Case, Cotangent, Name, Program
+from gradcheck_plus.campaign.edits.common import Edit, on_program, reaching, replaced
+from gradcheck_plus.case import Case, Name, Program
 from gradcheck_plus.case.trees import walk
 from gradcheck_plus.traits import Facts
 
@@ -30,18 +30,6 @@ def _undrawn(*, first: bool) -> Edit:
     return on_program(change)
 
 
-def _reaching(case: Case) -> Case:
-    """Give a cotangent to every output that requires grad and receives nothing."""
-    facts = Facts(case)
-    more = [
-        Cotangent(index, path, 20 + index)
-        for index, segment in enumerate(case.program.segments)
-        for path, leaf in walk(segment.output)
-        if isinstance(leaf, Name) and facts.differentiable(leaf.name) and leaf.name not in facts.reached
-    ]
-    return replaced(case, cotangents=(*case.cotangents, *more))
-
-
 def _inner_only(case: Case) -> Case:
     """Take the cotangents of outputs that a later segment uses away."""
     crossing = {name for name, made, _ in Facts(case).crossings if made >= 0}
@@ -53,29 +41,29 @@ def _inner_only(case: Case) -> Case:
     return replaced(case, cotangents=tuple(kept)) if kept else case
 
 
-EDITS: dict[str, Edit] = {
-    "eval": _set(train=True),
-    "autocast-bfloat16": _set(autocast=""),
-    "autocast-float16": _set(autocast=""),
-    "draw-after": _set(draws_after=0),
-    "draw-before": _undrawn(first=True),
-    "draw-between": _undrawn(first=False),
-    "existing-grad": _set(existing_grad=False),
-    "reused-input": _set(reuses_inputs=False),
-    "two-forwards": _set(schedule="F0F1"),
-    "accumulation": _set(schedule="F0", reuses_inputs=False),
-    "second-backward": _set(schedule="F0"),
-    "parameter-changed": _set(changes_parameter=False),
-    "reversed-keys": _set(reversed_keys=False),
-    "parameter-hook": _without_hook("parameter"),
-    "input-hook": _without_hook("input"),
-    "post-accumulate-hook": _without_hook("post-accumulate"),
-    "forward-hook": _without_hook("forward"),
-    "backward-hook": _without_hook("backward"),
-    "expanded-cotangent": _cotangents(layout="contiguous"),
-    "strided-cotangent": _cotangents(layout="contiguous"),
-    "zero-cotangent": _cotangents(fill="generic"),
-    "one-hot-cotangent": _cotangents(fill="generic"),
-    "none-cotangent": _reaching,
-    "outer-use": _inner_only,
-}
+EDITS: tuple[tuple[str, Edit], ...] = (
+    ("eval", _set(train=True)),
+    ("autocast-bfloat16", _set(autocast="")),
+    ("autocast-float16", _set(autocast="")),
+    ("draw-after", _set(draws_after=0)),
+    ("draw-before", _undrawn(first=True)),
+    ("draw-between", _undrawn(first=False)),
+    ("existing-grad", _set(existing_grad=False)),
+    ("reused-input", _set(reuses_inputs=False)),
+    ("two-forwards", _set(schedule="F0F1")),
+    ("accumulation", _set(schedule="F0", reuses_inputs=False)),
+    ("second-backward", _set(schedule="F0")),
+    ("parameter-changed", _set(changes_parameter=False)),
+    ("reversed-keys", _set(reversed_keys=False)),
+    ("parameter-hook", _without_hook("parameter")),
+    ("input-hook", _without_hook("input")),
+    ("post-accumulate-hook", _without_hook("post-accumulate")),
+    ("forward-hook", _without_hook("forward")),
+    ("backward-hook", _without_hook("backward")),
+    ("expanded-cotangent", _cotangents(layout="contiguous")),
+    ("strided-cotangent", _cotangents(layout="contiguous")),
+    ("zero-cotangent", _cotangents(fill="generic")),
+    ("one-hot-cotangent", _cotangents(fill="generic")),
+    ("none-cotangent", reaching),
+    ("outer-use", _inner_only),
+)

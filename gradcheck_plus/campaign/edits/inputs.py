@@ -49,23 +49,23 @@ def _dicts(segment: Segment) -> Segment:
     return replaced(segment, args=tuple(map(as_dicts, segment.args)))
 
 
-EDITS: dict[str, Edit] = {
-    "strided-input": _primals(lambda p: replaced(p, layout="contiguous")),
-    "expanded-input": _primals(lambda p: replaced(p, layout="contiguous")),
-    "non-leaf-input": _primals(lambda p: replaced(p, layout="contiguous")),
-    "special-values": _primals(lambda p: replaced(p, fill="generic")),
-    "duplicate-input": _primals(lambda p: replaced(p, alias="")),
-    "shared-storage": _primals(lambda p: replaced(p, share="")),
-    "mixed-requires-grad": _primals(_differentiable),
-    "no-grad-input": _primals(_differentiable),
-    "unused-input": _pruned_inputs(_used),
-    "integer-input": _pruned_inputs(_used),
-    "boolean-input": _pruned_inputs(_used),
-    "python-value": _pruned_inputs(_used),
-    "none-input": _pruned_inputs(_something),
-    "kwarg-tensor": on_segments(lambda s: replaced(s, args=s.inputs, kwargs=())),
-    "container-rebound": on_segments(lambda s: replaced(s, rebinds=())),
-    "namedtuple-input": on_segments(_dicts),
-    "dataclass-input": on_segments(_dicts),
-    "nested-input": on_segments(_flat),
-}
+EDITS: tuple[tuple[str, Edit], ...] = (
+    ("strided-input", _primals(lambda p: replaced(p, layout="contiguous"))),
+    ("expanded-input", _primals(lambda p: replaced(p, layout="contiguous"))),
+    ("non-leaf-input", _primals(lambda p: replaced(p, layout="contiguous"))),
+    ("special-values", _primals(lambda p: replaced(p, fill="generic"))),
+    ("duplicate-input", _primals(lambda p: replaced(p, alias=""))),
+    ("shared-storage", _primals(lambda p: replaced(p, share=""))),
+    ("mixed-requires-grad", _primals(_differentiable)),
+    ("no-grad-input", _primals(_differentiable)),
+    ("unused-input", _pruned_inputs(_used)),
+    ("integer-input", _pruned_inputs(_used)),
+    ("boolean-input", _pruned_inputs(_used)),
+    ("python-value", _pruned_inputs(_used)),
+    ("none-input", _pruned_inputs(_something)),
+    ("kwarg-tensor", on_segments(lambda s: replaced(s, args=s.inputs, kwargs=()))),
+    ("container-rebound", on_segments(lambda s: replaced(s, rebinds=()))),
+    ("namedtuple-input", on_segments(_dicts)),
+    ("dataclass-input", on_segments(_dicts)),
+    ("nested-input", on_segments(_flat)),
+)

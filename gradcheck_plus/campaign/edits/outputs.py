@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from gradcheck_plus.campaign.edits.common import Edit, as_dicts, flattened, later, on_program, pruned, replaced
-from gradcheck_plus.case import Case, Constant, Name, Program, Segment, Statement, Tree, Value
+from gradcheck_plus.campaign.edits.common import Edit, as_dicts, flattened, following, later, on_program, pruned, replaced, substituted
+from gradcheck_plus.case import Case, Name, Program, Segment, Statement, Tree, Value
 from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.traits import Facts
@@ -20,20 +20,9 @@ def _outputs(change: _Change) -> Edit:
         for index, segment in enumerate(case.program.segments):
             tree = change(facts, index, segment)
             segments.append(segment if tree is None else replaced(segment, output=tree))
-        return _following(case, replaced(case.program, segments=tuple(segments)))
+        return following(case, replaced(case.program, segments=tuple(segments)))
 
     return edit
-
-
-def _following(case: Case, program: Program) -> Case:
-    """Return a case with another program, each cotangent at the place that its value has there."""
-    cotangents = []
-    for c in case.cotangents:
-        leaf = dict(walk(case.program.segments[c.segment].output)).get(c.path)
-        taken = {d.path for d in cotangents if d.segment == c.segment}
-        places = [p for p, other in walk(program.segments[c.segment].output) if other == leaf and p not in taken]
-        cotangents += [replaced(c, path=p) for p in places[:1]]
-    return replaced(case, program=program, cotangents=tuple(cotangents))
 
 
 def _without(unwanted: Callable[[Facts, Segment, str], bool]) -> Edit:
@@ -77,41 +66,37 @@ def _scaled(wanted: Callable[[str], bool]) -> Edit:
             segments.append(_appended(segment, makers, renamed) if usable else segment)
         return replaced(program, segments=tuple(segments))
 
-    def edit(case: Case) -> Case:
-        changed = on_program(change)(case)
-        paths = {(i, p) for i, s in enumerate(changed.program.segments) for p, _ in walk(s.output)}
-        return replaced(changed, cotangents=tuple(c for c in case.cotangents if (c.segment, c.path) in paths))
+    return lambda case: _kept_in_place(case, on_program(change)(case))
 
-    return edit
+
+def _kept_in_place(case: Case, changed: Case) -> Case:
+    """Return the changed case with the cotangents at the places where they were."""
+    paths = {(i, p) for i, s in enumerate(changed.program.segments) for p, _ in walk(s.output)}
+    return replaced(changed, cotangents=tuple(c for c in case.cotangents if (c.segment, c.path) in paths))
 
 
 def _appended(segment: Segment, makers: dict[str, tuple[Statement, Value]], renamed: dict[str, Value]) -> Segment:
     more = [Statement("scale", (new,), (old,), (makers[old][1].spec,), (("c", 2.0),)) for old, new in renamed.items()]
 
-    def rename(tree: Tree) -> Tree:
-        if isinstance(tree, Name):
-            return Name(renamed[tree.name].name) if tree.name in renamed else tree
-        if isinstance(tree, Constant):
-            return tree
-        return replaced(tree, children=tuple(map(rename, tree.children)))
-
-    return replaced(segment, statements=(*segment.statements, *more), output=rename(segment.output))
+    names_of = {old: new.name for old, new in renamed.items()}
+    output = substituted(segment.output, names_of)
+    return replaced(segment, statements=(*segment.statements, *more), output=output)
 
 
 def _once(facts: Facts, index: int, segment: Segment) -> Tree | None:
     return flattened(dict.fromkeys(leaf for _, leaf in walk(segment.output)))
 
 
-EDITS: dict[str, Edit] = {
-    "passthrough-output": _without(lambda f, s, name: name in names(*s.inputs)),
-    "integer-output": _without(lambda f, s, name: not f.specs[name].floating),
-    "non-grad-output": _without(lambda f, s, name: f.specs[name].floating and not f.differentiable(name)),
-    "several-outputs": _outputs(_first_only),
-    "namedtuple-output": _outputs(lambda f, i, s: as_dicts(s.output)),
-    "dataclass-output": _outputs(lambda f, i, s: as_dicts(s.output)),
-    "constant-output": _outputs(lambda f, i, s: pruned(s.output, lambda leaf: isinstance(leaf, Name))),
-    "duplicate-output": _outputs(_once),
-    "nested-output": _outputs(lambda f, i, s: flattened(leaf for _, leaf in walk(s.output))),
-    "view-output": _scaled(lambda operation: CATALOGUE[operation].view),
-    "saved-output": _scaled(lambda operation: CATALOGUE[operation].saves_result),
-}
+EDITS: tuple[tuple[str, Edit], ...] = (
+    ("passthrough-output", _without(lambda f, s, name: name in names(*s.inputs))),
+    ("integer-output", _without(lambda f, s, name: not f.specs[name].floating)),
+    ("non-grad-output", _without(lambda f, s, name: f.specs[name].floating and not f.differentiable(name))),
+    ("several-outputs", _outputs(_first_only)),
+    ("namedtuple-output", _outputs(lambda f, i, s: as_dicts(s.output))),
+    ("dataclass-output", _outputs(lambda f, i, s: as_dicts(s.output))),
+    ("constant-output", _outputs(lambda f, i, s: pruned(s.output, lambda leaf: isinstance(leaf, Name)))),
+    ("duplicate-output", _outputs(_once)),
+    ("nested-output", _outputs(lambda f, i, s: flattened(leaf for _, leaf in walk(s.output)))),
+    ("view-output", _scaled(lambda operation: CATALOGUE[operation].view)),
+    ("saved-output", _scaled(lambda operation: CATALOGUE[operation].saves_result)),
+)

@@ -4,8 +4,10 @@ from gradcheck_plus.campaign.edits.common import Edit, on_program, on_segments, 
 from gradcheck_plus.case import Case, Program, Segment, Spec, Statement
 from gradcheck_plus.operations import CATALOGUE
 
-#: What stands in for an operation: one that does as little as possible.
-_PLAIN, _PLAIN_LAYER = "scale", "tanh_module"
+#: What stands in for an operation: one that does as little as possible, and one that has parameters.
+_PLAIN = Statement("scale", (), (), (), (("c", 2.0),))
+_TRAINED = Statement("square_linear", (), (), ())
+_LAYER = "tanh_module"
 
 _OPERATION_TRAITS = (
     "dropout", "random", "random-activation", "batch-norm", "recurrent", "nested-module", "in-place", "view", "custom-function",
@@ -13,23 +15,24 @@ _OPERATION_TRAITS = (
 )  # fmt: skip
 
 
-def _without_operation(trait: str) -> Edit:
-    """Put a plain operation in the place of those with a trait, where the shape of the result allows it."""
+def _without_operation(trait: str, other: Statement) -> Edit:
+    """Put another operation in the place of those with a trait, where operand and result are alike."""
 
     def change(segment: Segment) -> Segment:
-        layer = segment.form == "sequential"
-        return replaced(segment, statements=tuple(_plain(s, trait, layer=layer) for s in segment.statements))
+        stand_in = replaced(other, operation=_LAYER) if segment.form == "sequential" and other is _PLAIN else other
+        return replaced(segment, statements=tuple(_instead(s, trait, stand_in) for s in segment.statements))
 
     return on_segments(change)
 
 
-def _plain(s: Statement, trait: str, *, layer: bool) -> Statement:
-    fits = len(s.results) == 1 and s.results[0].spec.shape == s.specs[0].shape and s.owner
-    if trait not in CATALOGUE[s.operation].traits or not fits:
+def _instead(s: Statement, trait: str, other: Statement) -> Statement:
+    operation = CATALOGUE[other.operation]
+    alike = len(s.results) == 1 and s.results[0].spec.shape == s.specs[0].shape and s.owner
+    if trait not in CATALOGUE[s.operation].traits or not alike or not operation.takes(s.specs[0], autocast=False):
         return s
-    if layer:
-        return Statement(_PLAIN_LAYER, s.results, s.operands[:1], s.specs[:1], (), s.module)
-    return Statement(_PLAIN, s.results, s.operands[:1], s.specs[:1], (("c", 2.0),))
+    module = (s.module or f"{other.operation}_{s.results[0].name}") if operation.setup else ""
+    attributes = other.attributes if operation.attributes else ()
+    return Statement(other.operation, s.results, s.operands[:1], s.specs[:1], attributes, module)
 
 
 def _untied(program: Program) -> Program:
@@ -59,6 +62,10 @@ def _used_parameters(program: Program) -> Program:
     return replaced(program, parameters=tuple(p for p in program.parameters if p.name in used))
 
 
+def _unbuffered(program: Program) -> Program:
+    return replaced(program, parameters=tuple(replaced(p, buffer=False, trainable=True) for p in program.parameters))
+
+
 def _in_float32(case: Case) -> Case:
     """Compute in float32 what was computed in float64."""
     if not isinstance(case.program, Program):
@@ -76,17 +83,15 @@ def _in_float32(case: Case) -> Case:
     return on_statements(change)(replaced(case, program=program, primals=primals))
 
 
-EDITS: dict[str, Edit] = {
-    **{trait: _without_operation(trait) for trait in _OPERATION_TRAITS},
-    "float64": _in_float32,
-    "no-grad-island": on_statements(lambda s: replaced(s, no_grad=False)),
-    "tied-parameter": on_program(_untied),
-    "frozen-parameter": on_program(_thawed),
-    "unused-parameter": on_program(_used_parameters),
-    "direct-buffer": on_program(
-        lambda p: replaced(p, parameters=tuple(replaced(q, buffer=False, trainable=True) for q in p.parameters))
-    ),
-    "function-region": on_segments(lambda s: replaced(s, form="module" if s.form == "function" else s.form)),
-    "sequential-region": on_segments(lambda s: replaced(s, form="module" if s.form == "sequential" else s.form)),
-    "plain-segment": on_segments(lambda s: replaced(s, region=True)),
-}
+EDITS: tuple[tuple[str, Edit], ...] = (
+    *((trait, _without_operation(trait, layer)) for trait in _OPERATION_TRAITS for layer in (_PLAIN, _TRAINED)),
+    ("float64", _in_float32),
+    ("no-grad-island", on_statements(lambda s: replaced(s, no_grad=False))),
+    ("tied-parameter", on_program(_untied)),
+    ("frozen-parameter", on_program(_thawed)),
+    ("unused-parameter", on_program(_used_parameters)),
+    ("direct-buffer", on_program(_unbuffered)),
+    ("function-region", on_segments(lambda s: replaced(s, form="module" if s.form == "function" else s.form))),
+    ("sequential-region", on_segments(lambda s: replaced(s, form="module" if s.form == "sequential" else s.form))),
+    ("plain-segment", on_segments(lambda s: replaced(s, region=True))),
+)
