@@ -34,12 +34,14 @@ class Record:
         facts: by role, leaf path and aspect; compared for equality.
         raised: the exception that ended the execution, if one did.
         warnings: what was warned of, reported and not judged.
+        places: for each output leaf, its segment and its path there.
     """
 
     tensors: dict[tuple[Role, str], torch.Tensor | None] = field(default_factory=dict)
     facts: dict[tuple[Role, str, Aspect], Any] = field(default_factory=dict)
     raised: Raised | None = None
     warnings: list[str] = field(default_factory=list)
+    places: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def gradients(self) -> Iterator[torch.Tensor]:
         """Yield the gradients that came."""
@@ -52,12 +54,13 @@ class Record:
         """Is there no gradient that is not zero?"""
         return not any(bool(g.count_nonzero()) for g in self.gradients())
 
-    def keep_output(self, path: str, output: Any, inputs: dict[int, str]) -> dict[str, Any]:
+    def keep_output(self, path: str, segment: int, output: Any, inputs: dict[int, str]) -> dict[str, Any]:
         """Take in an output as it is now; return its leaves by path. `inputs` names the storages that it may share."""
         structure, leaves = flatten(output)
         self.facts["output", path, "structure"] = structure
         for where, leaf in leaves:
             if isinstance(leaf, torch.Tensor):
+                self.places[path + where] = (segment, where)
                 self.tensors["output", path + where] = leaf.detach().clone()
                 self.facts["output", path + where, "requires-grad"] = leaf.requires_grad
                 self.facts["output", path + where, "alias"] = inputs.get(storage(leaf), "nothing")

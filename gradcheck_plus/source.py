@@ -45,13 +45,13 @@ def expression(tree: Tree) -> str:
 # modules ----------------------------------------------------------------------------------------------------------------
 
 
-def program_source(program: Program | ModuleProgram) -> str:
-    """Return the source of a program: one class a segment, and ``Model``, which calls them."""
+def program_source(program: Program | ModuleProgram, *, forward: bool = True) -> str:
+    """Return the source of a program: one class a segment, and ``Model``, which calls them in its ``forward`` if it has one."""
     if isinstance(program, ModuleProgram):
-        return _model(program, ["self.segment0 = factory()"])
+        return _model(program, ["self.segment0 = factory()"], forward=forward)
     classes = [_segment(program, i) for i, s in enumerate(program.segments) if s.form != "sequential"]
     made = [_construction(i, segment) for i, segment in enumerate(program.segments)]
-    return "\n\n".join([*classes, _model(program, [*made, *_ties(program)])])
+    return "\n\n".join([*classes, _model(program, [*made, *_ties(program)], forward=forward)])
 
 
 def _construction(index: int, segment: Segment) -> str:
@@ -70,11 +70,11 @@ def _segment(program: Program, index: int) -> str:
     segment = program.segments[index]
     signature, unpacking = _signature(segment)
     body = [*unpacking, *(line for s in segment.statements for line in _statement(program, s))]
+    own = list(_attributes(program, index))
     return "\n".join(
         [
             f"class Segment{index}(nn.Module):",
-            *_init(_attributes(program, index)),
-            "",
+            *([*_init(own), ""] if own else []),
             f"{_INDENT}def forward({signature}):",
             *(f"{_INDENT * 2}{line}" for line in [*body, f"return {expression(segment.output)}"]),
             "",
@@ -146,20 +146,14 @@ def _ties(program: Program) -> Iterator[str]:
                     yield f"self.segment{index}.{name} = self.segment{homes[name]}.{name}"
 
 
-def _model(program: Program | ModuleProgram, setup: list[str]) -> str:
-    primals = primal_names(program)
-    body = [line for index in range(len(program.segments)) for line in _call(program, index)]
-    outputs = ", ".join(f"out{index}" for index in range(len(program.segments)))
-    return "\n".join(
-        [
-            "class Model(nn.Module):",
-            *_init(setup),
-            "",
-            f"{_INDENT}def forward({', '.join(['self', CALL, *primals])}):",
-            *(f"{_INDENT * 2}{line}" for line in [*body, f"return {outputs}"]),
-            "",
-        ]
-    )
+def _model(program: Program | ModuleProgram, setup: list[str], *, forward: bool) -> str:
+    lines = ["class Model(nn.Module):", *_init(setup)]
+    if forward:
+        body = [line for index in range(len(program.segments)) for line in _call(program, index)]
+        outputs = ", ".join(f"out{index}" for index in range(len(program.segments)))
+        lines += ["", f"{_INDENT}def forward({', '.join(['self', CALL, *primal_names(program)])}):"]
+        lines += [f"{_INDENT * 2}{line}" for line in [*body, f"return {outputs}"]]
+    return "\n".join([*lines, ""])
 
 
 def primal_names(program: Program | ModuleProgram) -> list[str]:

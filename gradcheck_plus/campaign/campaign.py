@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Key, Outcome, Runner, Search
+from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Runner, Search
+from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.report.repro import repro
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
@@ -108,6 +109,7 @@ class Campaign:
     def _fault(self, failure: Failure, explained: Explained) -> Fault:
         m, case = explained.mismatch, explained.case
         fingerprint = fingerprint_of(self.described.name, m.kind, m.role, explained.trigger or ())
+        inspected = self.runner.inspect(case)
         return Fault(
             fingerprint=fingerprint,
             kind=m.kind,
@@ -120,13 +122,20 @@ class Campaign:
             cases_to_find=failure.block * BLOCK + failure.number,
             statements=case.size,
             trigger=explained.trigger,
-            also_fails=self.runner.also_fails(case),
+            also_fails=inspected.also_fails,
             first_divergence=None,
             repro=f"repro_{fingerprint}.py",
             replay=f"case_{fingerprint}.json",
-            program=repro(case, m, self.search.kind, self.described.target),
+            program=self._program(case, m, explained, inspected),
             case=case.to_json(),
         )
+
+    def _program(self, case: Case, mismatch: Mismatch, explained: Explained, inspected: Inspected) -> str:
+        outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
+        when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
+        title = f"{self.described.name} leaves something else behind than plain autograd{when}."
+        target, device = self.described.target, self.settings.device
+        return repro(case, mismatch, self.search.kind, outputs, target=target, title=title, device=device)
 
     # result ---------------------------------------------------------------------------------------------------------
 

@@ -114,6 +114,18 @@ class Explained(msgspec.Struct, frozen=True):
     tried: int = 0
 
 
+class Inspected(msgspec.Struct, frozen=True):
+    """What a report needs to know of a shrunk case.
+
+    Attributes:
+        outputs: (segment, path, shape, dtype) of every output that requires grad, as plain autograd leaves them.
+        also_fails: the names of torch's own subjects on which it fails too.
+    """
+
+    outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
+    also_fails: tuple[str, ...] = ()
+
+
 class Described(msgspec.Struct, frozen=True):
     """What a runner says of itself and of its subject: names that reports need."""
 
@@ -139,5 +151,5 @@ class Runner(Protocol):
     def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
         """Shrink and explain a failure; None if it does not fail any more."""
 
-    def also_fails(self, case: Case) -> tuple[str, ...]:
-        """Return the names of torch's own subjects on which a case fails too."""
+    def inspect(self, case: Case) -> Inspected:
+        """Return what a report needs to know of a case beyond what it says itself."""

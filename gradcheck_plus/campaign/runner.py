@@ -1,6 +1,7 @@
 """Runners: where the cases of one check are run. This one runs them here; `campaign.worker` runs one elsewhere."""
 
 import platform
+from collections.abc import Iterator
 from functools import cached_property
 
 import hypothesis
@@ -12,11 +13,13 @@ from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.explaining import also_fails, explain
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, decide
-from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Key, Outcome, Search
+from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.execute import execute, reference
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.expectations import Contract, contract
+from gradcheck_plus.record import Record
 from gradcheck_plus.results import Tool
 from gradcheck_plus.strategies import cases
 from gradcheck_plus.subject import Subject
@@ -71,11 +74,13 @@ class LocalRunner:
         with single_thread():
             return explain(failure, key, self.decide, self.inflight, skip=self.skip, seconds=seconds)
 
-    def also_fails(self, case: Case) -> tuple[str, ...]:
-        """Return the names of torch's own subjects on which a case fails too."""
+    def inspect(self, case: Case) -> Inspected:
+        """Return what a report needs to know of a case beyond what it says itself."""
         with single_thread():
-            self.inflight.write("attribute", 0, 0)
-            return also_fails(case, self.search.kind, self._generic, self.settings.device)
+            self.inflight.write("inspect", 0, 0)
+            plain = execute(case, reference(self.search.kind), device=self.settings.device)
+            failing = also_fails(case, self.search.kind, self._generic, self.settings.device)
+            return Inspected(tuple(differentiable_outputs(plain)), failing)
 
     @cached_property
     def _generic(self) -> Contract:
@@ -96,6 +101,14 @@ def strategy(search: Search, pointless: frozenset[str]) -> SearchStrategy[Case]:
         dtypes=s.dtypes,
         max_statements=s.max_statements,
     )
+
+
+def differentiable_outputs(record: Record) -> Iterator[tuple[int, str, tuple[int, ...], str]]:
+    """Yield (segment, path, shape, dtype) of every output that requires grad."""
+    for leaf, (segment, path) in record.places.items():
+        tensor = record.tensors["output", leaf]
+        if tensor is not None and record.facts["output", leaf, "requires-grad"]:
+            yield segment, path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 
 class single_thread:  # noqa: N801 - a context manager, named as what it makes

@@ -43,6 +43,11 @@ class Primal(msgspec.Struct, frozen=True):
         """Is it a leaf whose `.grad` is read?"""
         return self.spec.requires_grad and self.layout in LEAF_LAYOUTS and not self.alias
 
+    @property
+    def reusable(self) -> bool:
+        """May its tensor receive the values of the next forward?"""
+        return self.tensor and self.spec.floating and self.layout == "contiguous" and not self.alias and not self.share
+
 
 class Cotangent(msgspec.Struct, frozen=True):
     """What an output receives: the leaf at `path` of the output of segment `segment`. Outputs without one receive nothing."""

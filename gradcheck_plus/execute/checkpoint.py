@@ -25,7 +25,7 @@ class CheckpointDriver:
         storages = world.storages()
         for index, output in enumerate(made if len(segments) > 1 else (made,)):
             place = output_path(number, index, len(segments))
-            self.outputs[-1].append(world.record.keep_output(place, output, storages))
+            self.outputs[-1].append(world.record.keep_output(place, index, output, storages))
 
     def backward(self, number: int, repetition: int, *, retain: bool) -> None:
         """Run one backward of forward `number`."""

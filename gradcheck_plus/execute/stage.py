@@ -54,7 +54,8 @@ class StageDriver:
                 module = world.model.get_submodule(f"segment{index}")
                 args = [built(tree, inputs, world.space) for tree in segment.args]
                 output = module(*args, **{key: built(tree, inputs, world.space) for key, tree in segment.kwargs})
-                leaves = world.record.keep_output(output_path(number, index, len(program.segments)), output, world.storages())
+                place = output_path(number, index, len(program.segments))
+                leaves = world.record.keep_output(place, index, output, world.storages())
                 self.forwards[-1].append(_Stage(output, leaves, inputs))
                 made = {r.name for s in segment.statements for r in s.results}
                 for path, leaf in walk(segment.output):

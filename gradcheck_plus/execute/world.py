@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradcheck_plus.case import Case, Cotangent, Primal
+from gradcheck_plus.case import Case, Cotangent
 from gradcheck_plus.case.environment import Hook
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.record import Record, storage
@@ -97,7 +97,7 @@ class World:
         made: dict[str, Any] = self.space[f"inputs{forward}"]()
         suffix = f"_{forward}" if forward else ""
         for p in self.case.primals:
-            if forward and self.case.environment.reuses_inputs and reusable(p):
+            if forward and self.case.environment.reuses_inputs and p.reusable:
                 with torch.no_grad():
                     made[p.name] = self.previous[p.name].copy_(made[p.name])
                 continue
@@ -179,11 +179,6 @@ class World:
             r.facts["input", name, "version"] = t._version
             r.facts["input", name, "requires-grad"] = t.requires_grad
         return r
-
-
-def reusable(p: Primal) -> bool:
-    """May the tensor of this primal receive the values of the next forward?"""
-    return p.tensor and p.spec.floating and p.layout == "contiguous" and not p.alias and not p.share
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,2 +1,224 @@
-"""placeholder"""
-def repro(*a): return ""
+"""The repro: one standalone program that proves a fault. It needs torch and the implementation under test, nothing else.
+
+It prints the very source that ran. As it is, it fails; with plain autograd in the subject's place it passes.
+"""
+
+import ast
+import re
+import textwrap
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from gradcheck_plus.case import Case, ModuleProgram, Program
+from gradcheck_plus.case.trees import names
+from gradcheck_plus.mismatch import Mismatch
+from gradcheck_plus.report.scenario import Outputs, boundary, scenario
+from gradcheck_plus.source import program_source
+from gradcheck_plus.subject import Kind
+
+_WIDTH = 100
+_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage_backward"}
+
+
+def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, target: str, title: str, device: str = "cpu") -> str:
+    """Return a standalone program that fails while the fault is there.
+
+    Args:
+        case: the shrunk case.
+        mismatch: how it fails.
+        kind: how the implementation is called.
+        outputs: shape and dtype of every output that requires grad.
+        target: how to import the implementation; empty for a live object.
+        title: the first line of its docstring.
+        device: where tensors live.
+    """
+    body = [*scenario(case, kind, outputs, device), *_observation(case, mismatch)]
+    if mismatch.kind == "not-repeatable" or "nan" in mismatch.got:
+        body.insert(0, "torch.use_deterministic_algorithms(True, warn_only=True)  # memory that was never written reads as NaN")
+    modules = program_source(case.program, forward=kind == "checkpoint")
+    run = "\n".join([f"def run({_ARGUMENT[kind]}):", *(f"    {line}" for line in needed(body, case))])
+    program = "\n\n\n".join([modules.rstrip(), run, plain_source(kind), "\n".join(_verdict(mismatch))])
+    program = re.sub(r"\n{3,}", "\n\n\n", program)
+    used = vocabulary(program, device)
+    parts = [_header(title, mismatch), imports(program + used, case, target, kind), used, program]
+    return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def needed(body: list[str], case: Case) -> list[str]:
+    """Leave out the lines of a run whose results nothing uses."""
+    program = case.program
+    known = isinstance(program, Program)
+    parameterless = known and not program.parameters and not any(s.module for s in program.statements)
+    kept: list[str] = []
+    for line in reversed(body):
+        after = "\n".join(kept)
+        name, assigned, _ = line.partition(" = ")
+        if line == "fill(model)" and parameterless:
+            continue
+        if assigned and name in _INCIDENTAL and not re.search(rf"(?<![\w.]){re.escape(name)}\b", after):
+            continue
+        kept.insert(0, line)
+    return kept
+
+
+#: Variables that a run has for whatever may want to look at them.
+_INCIDENTAL = ("params", "buffers", "outputs", "outputs_1")
+
+
+def _header(title: str, mismatch: Mismatch) -> str:
+    text = "\n".join(textwrap.wrap(title, _WIDTH))
+    return f'"""{text}\n\n{mismatch.leaf}: expected {mismatch.expected}, got {mismatch.got}\n"""'
+
+
+def imports(text: str, case: Case, target: str, kind: Kind) -> str:
+    """Return the imports that a program needs, and the line that names the implementation under test."""
+    lines = [f"import {name}" for name in ("collections", "dataclasses", "math") if re.search(rf"\b{name}\.", text)]
+    subject = [*_from(target, "subject")] if target else [f"subject = ...  # put the {kind} under test here"]
+    own: list[str] = []
+    if isinstance(case.program, ModuleProgram):
+        own = [*_from(case.program.target, "factory"), *_from(case.program.inputs, "sample_inputs")]
+    lines += ["import sys"] if any(line.startswith("sys.") for line in (*subject, *own)) else []
+    torch = ["import torch"]
+    torch += ["import torch.nn.functional as F"] if re.search(r"\bF\.", text) else []
+    torch += ["from torch import nn"] if re.search(r"\bnn\.", text) else []
+    return "\n".join([*lines, "", *torch, "", *own, *subject]).lstrip("\n")
+
+
+def _from(target: str, name: str) -> list[str]:
+    """Return the lines that import a target under a name."""
+    place, _, attribute = target.rpartition(":")
+    before: list[str] = []
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        before = [f"sys.path.insert(0, {str(path.parent)!r})"]
+        place = path.stem
+    first, _, rest = attribute.partition(".")
+    if rest:
+        return [*before, f"import {place}", f"{name} = {place}.{attribute}"]
+    return [*before, f"from {place} import {first} as {name}" if first != name else f"from {place} import {first}"]
+
+
+def _observation(case: Case, m: Mismatch) -> list[str]:
+    """Return the lines that end ``run``: it returns the thing that differs."""
+    if m.role == "call":
+        return []
+    leaf = _as_variables(case, m.leaf)
+    match m.role, m.kind:
+        case ("hook" | "forward-hook"), _:
+            return [f"return fired[{m.leaf!r}]"]
+        case ("rng" | "mode"), _:
+            return [f"return {leaf.partition(' after ')[0]}"]
+        case _, "requires-grad":
+            return [f"return {leaf}.requires_grad"]
+        case _, "version":
+            return [f"return {leaf}._version"]
+        case _, "structure":
+            return [f"return structure({leaf})"]
+        case _, "alias":
+            return [f"return shared({leaf}, {{{_inputs(case)}}})"]
+        case ("output" | "input" | "buffer"), _:
+            return [f"return {leaf}.detach().clone()"]
+        case _:
+            return [f"return {leaf}"]
+
+
+def _inputs(case: Case) -> str:
+    return ", ".join(f"{p.name!r}: {p.name}" for p in case.primals if p.tensor and not p.alias)
+
+
+def _as_variables(case: Case, leaf: str) -> str:
+    """Return a leaf path with the names that the program gives the things that stage by stage records speak of.
+
+    Example:
+        >>> from gradcheck_plus.report.repro import _STAGE
+        >>> bool(_STAGE.match("stage1_1.gradients['h0']"))
+        True
+    """
+    found = _STAGE.match(leaf)
+    if not found:
+        return leaf
+    stage, number, what, name, rest = int(found[1]), int(found[2] or 0), found[3], found[4], found[5]
+    if what == "inputs":
+        return f"{boundary(stage, name, number)}{rest}"
+    grads = f"grads{stage}_{number}" if number else f"grads{stage}"
+    if not name:
+        return grads
+    passed = list(dict.fromkeys(names(*case.program.segments[stage].inputs)))
+    return f"{grads}[{passed.index(name)}]"
+
+
+_STAGE = re.compile(r"stage(\d+)(?:_(\d+))?\.(gradients|inputs)(?:\['(\w+)'\])?(.*)")
+
+
+def _verdict(m: Mismatch) -> list[str]:
+    """Return the lines that compare."""
+    match m.kind:
+        case "raises" | "hang" | "crash":
+            return ["run(plain)", f"run(subject)  # {m.got}"]
+        case "not-raised":
+            return [
+                "for implementation in (plain, subject):",
+                "    try:",
+                "        run(implementation)",
+                "    except RuntimeError:",
+                "        continue",
+                '    raise AssertionError(f"expected an exception of {implementation}")',
+            ]
+        case "presence":
+            test = "(expected is None) == (got is None)"
+        case "dtype" | "shape" | "device":
+            test = f"expected.{m.kind} == got.{m.kind}"
+        case "value" | "not-repeatable" | "state":
+            atol = m.figures.allowed if m.figures and m.figures.rule != "bitwise" else 0
+            return [
+                "expected, got = run(plain), run(subject)",
+                f"torch.testing.assert_close(got, expected, rtol=0, atol={atol!r}, equal_nan=True)",
+            ]
+        case _:
+            test = "expected == got"
+    return ["expected, got = run(plain), run(subject)", f'assert {test}, f"expected {{expected}}, got {{got}}"']
+
+
+# what programs use ------------------------------------------------------------------------------------------------------
+
+
+def plain_source(kind: Kind) -> str:
+    """Return plain autograd in the place of an implementation of a kind."""
+    if kind == "checkpoint":
+        return "def plain(function, *args, **kwargs):\n    return function(*args, **kwargs)"
+    return _definitions("plain_stage.py")["plain"] + "\n\n\n" + _definitions("plain_stage.py")["leaves"]
+
+
+def vocabulary(program: str, device: str) -> str:
+    """Return the definitions that a program uses, of those in `gradcheck_plus.support`, without docstrings."""
+    known = {**_definitions("support.py"), **_definitions("comparing.py")}
+    used: dict[str, None] = {}
+
+    def add(text: str) -> None:
+        for name in known:
+            if name not in used and re.search(rf"(?<![\w.'\"]){name}\b", text):
+                used[name] = None
+                add(known[name])
+
+    add(program)
+    text = "\n\n\n".join(known[name] for name in known if name in used)
+    constants = f"DEVICE, DTYPE = {device!r}, torch.float32\n\n\n" if "DTYPE" in text or "DEVICE" in text else ""
+    return constants + text
+
+
+@cache
+def _definitions(file: str) -> dict[str, str]:
+    """Return the functions, classes and containers of a file, by name, without docstrings."""
+    folder = "gradcheck_plus" if file == "support.py" else "gradcheck_plus.report"
+    tree = ast.parse((resources.files(folder) / file).read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(inner) is not None:
+                    inner.body = inner.body[1:]
+            found[node.name] = ast.unparse(node)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.startswith("Named"):
+            found[node.targets[0].id] = ast.unparse(node)
+    return found
