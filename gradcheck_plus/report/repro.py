@@ -53,10 +53,10 @@ def needed(body: list[str], case: Case) -> list[str]:
     kept: list[str] = []
     for line in reversed(body):
         after = "\n".join(kept)
-        name, assigned, _ = line.partition(" = ")
+        name, assigned, value = line.partition(" = ")
         if line == "fill(model)" and parameterless:
             continue
-        if assigned and name in _INCIDENTAL and not re.search(rf"(?<![\w.]){re.escape(name)}\b", after):
+        if assigned and name in _INCIDENTAL and "model(" not in value and not re.search(rf"(?<![\w.]){re.escape(name)}\b", after):
             continue
         kept.insert(0, line)
     return kept
@@ -124,7 +124,10 @@ def _observation(case: Case, m: Mismatch) -> list[str]:
 
 
 def _inputs(case: Case) -> str:
-    return ", ".join(f"{p.name!r}: {p.name}" for p in case.primals if p.tensor and not p.alias)
+    """Return the inputs of all forwards by name, as the inside of a dict."""
+    suffixes = ["", *(f"_{number}" for number in range(1, case.environment.forwards))]
+    named = [p.name + suffix for suffix in suffixes for p in case.primals if p.tensor and not p.alias]
+    return ", ".join(f"{name!r}: {name}" for name in named)
 
 
 def _as_variables(case: Case, leaf: str) -> str:

@@ -73,7 +73,7 @@ def _hooks(case: Case) -> Iterator[str]:
         yield '        p.register_hook(lambda g, n=f"params[{name!r}].register_hook": fired.update([n]) or g * 0.5)'
     if "post-accumulate" in hooks:
         yield '        n = f"params[{name!r}].register_post_accumulate_grad_hook"'
-        yield "        p.register_post_accumulate_grad_hook(lambda p, n=n: fired.update([n]) or p.grad.mul_(0.5) and None)"
+        yield "        p.register_post_accumulate_grad_hook(lambda p, n=n: (fired.update([n]), p.grad.mul_(0.5), None)[-1])"
     if {"forward", "backward"} & set(hooks):
         yield "for name, m in model.named_children():"
     if "forward" in hooks:
