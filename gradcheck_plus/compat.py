@@ -17,12 +17,12 @@ from torch.utils._pytree import tree_map_only
 #: The torch releases on which the names below were seen to work.
 SEEN_ON = ("2.13",)
 
-__all__ = ["SEEN_ON", "TorchDispatchMode", "builds_on_checkpoint", "stage_backward", "to_device"]
+__all__ = ["SEEN_ON", "TorchDispatchMode", "builds_on_checkpoint", "map_tensors", "stage_backward"]
 
 
-def to_device(tree: Any, device: str) -> Any:
-    """Return a tree with its tensors on a device."""
-    return tree_map_only(torch.Tensor, lambda t: t.to(device), tree)
+def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
+    """Return a tree with every tensor changed."""
+    return tree_map_only(torch.Tensor, change, tree)
 
 
 def stage_backward(stage_output: Any, output_grads: Any, input_values: Any) -> tuple[torch.Tensor | None, ...]:

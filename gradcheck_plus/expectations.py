@@ -1,5 +1,6 @@
 """Expectations: one mechanism for limits, known faults and baselines; and contracts, which are lists of them."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from functools import cache
@@ -30,6 +31,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ``known``: a fault that somebody has reported or accepted.
         source: where that can be read: a URL, an issue, or the name of a documentation.
         subject: the built-in subject it holds for; ``*`` for every subject of the contract.
+        leaf: a regular expression that the leaf path must contain; empty for every leaf.
         torch: the torch versions it holds on, as a version specifier; empty for all.
         note: the reason, in words.
     """
@@ -40,6 +42,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: tuple[MismatchKind | Literal["*"], ...] = (ANY,)
     role: tuple[str, ...] = (ANY,)
     subject: str = ANY
+    leaf: str = ""
     torch: str = ""
     note: str = ""
 
@@ -50,6 +53,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (self.trait == ANY or self.trait in traits)
             and (ANY in kinds or mismatch.kind in kinds)
             and (ANY in self.role or mismatch.role in self.role)
+            and (not self.leaf or re.search(self.leaf, mismatch.leaf) is not None)
         )
 
     @property

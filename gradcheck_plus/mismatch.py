@@ -15,16 +15,16 @@ class Figures(msgspec.Struct, frozen=True):
     """How far two tensors are apart, and by which rule that was judged.
 
     Attributes:
-        max_abs: the largest difference of two elements.
+        max_abs: the largest difference of two elements; None where it is not finite, as the two others then.
         max_rel: the same, over the largest element of the reference.
         max_ulp: the same, in units in the last place of the reference's largest element.
         allowed: the largest error that the rule would have let pass; 0 where equal bits are due.
         rule: ``bitwise``; ``budget`` against a float64 truth; ``nudged`` where there is none.
     """
 
-    max_abs: float
-    max_rel: float
-    max_ulp: float
+    max_abs: float | None
+    max_rel: float | None
+    max_ulp: float | None
     allowed: float
     rule: Rule
 
@@ -50,12 +50,12 @@ class Mismatch(msgspec.Struct, frozen=True):
 
     @property
     def severity(self) -> int:
-        """How bad it is, 0 for the worst: wrong gradients, then exceptions, then what leads to either, then side effects."""
+        """How bad it is, 0 for the worst: wrong or lost gradients, then exceptions, then zeros for `None`, then side effects."""
+        if self.kind in ("alias", "version"):
+            return 5
         if self.role in ("primal", "parameter"):
-            return 0
-        if self.role == "call":
-            return 1
-        return {"output": 2, "buffer": 3, "rng": 3}.get(self.role, 4) + (3 if self.kind in ("alias", "version") else 0)
+            return 2 if self.kind == "presence" and self.expected == "None" else 0
+        return {"call": 1, "output": 2, "buffer": 3, "rng": 3}.get(self.role, 4)
 
     @property
     def message(self) -> str:
@@ -70,4 +70,6 @@ class Mismatch(msgspec.Struct, frozen=True):
             return text
         f = self.figures
         allowed = "equal bits are due" if f.rule == "bitwise" else f"{f.allowed:.3g} allowed by the {f.rule} rule"
+        if f.max_abs is None or f.max_ulp is None:
+            return f"{text} (the difference is not finite; {allowed})"
         return f"{text} (|difference| {f.max_abs:.3g}, {f.max_ulp:.3g} ULP; {allowed})"

@@ -5,6 +5,7 @@ answer is the `Need` for more, and the caller gathers it.
 """
 
 import enum
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -63,8 +64,7 @@ def judge(evidence: Evidence) -> Judgement | Need:
     reference, subject = evidence.reference, evidence.subject
     if reference.raised or subject.raised:
         return Judgement(_exceptions(reference, subject))
-    structure = [m for m in _facts(reference, subject) if m.kind == "structure"]
-    if structure:
+    if structure := _structures(reference, subject):
         return Judgement(structure)
     found, suspects = list(_facts(reference, subject)), []
     for role, leaf in {**reference.tensors, **subject.tensors}:
@@ -107,6 +107,8 @@ def _budget_rule(evidence: Evidence) -> Rule:
 def _exceptions(reference: Record, subject: Record) -> list[Mismatch]:
     if reference.raised and subject.raised:
         return []
+    if subject.raised and (structure := _structures(reference, subject, both=True)):
+        return structure  # which is why it raised
     if subject.raised:
         r = subject.raised
         first = r.message.strip().splitlines()
@@ -115,6 +117,12 @@ def _exceptions(reference: Record, subject: Record) -> list[Mismatch]:
     assert reference.raised is not None
     expected = f"{reference.raised.type}: {reference.raised.message.strip().splitlines()[0][:160]}"
     return [Mismatch("not-raised", "call", reference.raised.phase, expected, "no exception")]
+
+
+def _structures(reference: Record, subject: Record, *, both: bool = False) -> list[Mismatch]:
+    """Return the differing structures; with `both` only those that each of the two has."""
+    found = [m for m in _facts(reference, subject) if m.kind == "structure"]
+    return [m for m in found if not both or "nothing" not in (m.expected, m.got)]
 
 
 def _facts(reference: Record, subject: Record) -> Iterator[Mismatch]:
@@ -169,8 +177,8 @@ def _differing(suspect: _Suspect, rule: Rule, limit: float) -> Mismatch:
     if role == "rng":
         return Mismatch(kind, role, leaf, "the reference's state", "another state")
     difference, magnitude = tolerance.gap(a, b), tolerance.largest(a)
-    relative = difference / magnitude if magnitude else float("inf")
-    figures = Figures(difference, relative, tolerance.ulps(difference, magnitude, a.dtype), limit, rule)
+    numbers = (difference, difference / magnitude if magnitude else math.inf, tolerance.ulps(difference, magnitude, a.dtype))
+    figures = Figures(*(n if math.isfinite(n) else None for n in numbers), limit, rule)
     return Mismatch(kind, role, leaf, described(a), described(b), figures=figures)
 
 

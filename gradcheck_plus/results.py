@@ -59,6 +59,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         fingerprint: names the fault across runs: subject, kind, role, trigger and first divergent operation.
         leaf: where it shows, as code.
+        subject: the name of the subject.
+        error: the type of the exception, if it is one.
         cases_to_find: how many cases were run until the first one that shows it, that one included.
         statements: the size of the shrunk program.
         trigger: the traits that the case must have; None where they could not be told.
@@ -73,6 +75,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     role: str
     leaf: str
+    subject: str
+    error: str
     message: str
     expected: str
     got: str

@@ -236,7 +236,7 @@ def _primal(p: Primal, seed: int, shared: bool) -> Iterator[str]:  # noqa: FBT00
     if p.alias:
         yield f"{p.name} = {p.alias}"
     elif p.sample:
-        yield f"{p.name} = {p.sample}.detach().clone(){flag}"
+        yield f"{p.name} = {p.sample}.detach().clone(){flag}" if p.tensor else f"{p.name} = {p.sample}"
     elif not p.tensor:
         yield f"{p.name} = {p.constant!r}"
     elif p.share:

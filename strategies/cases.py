@@ -22,6 +22,8 @@ from gradcheck_plus.traits import TRAITS, drawable
 
 #: The dtypes that `cases` can be asked for.
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+#: What takes the place of an operation that does not fit, and what makes sure of a gradient.
+_NEEDED_OPERATIONS = {"sin", "scale", "mul"}
 _NEEDED = {
     "float64": "float64",
     "bfloat16-input": "bfloat16",
@@ -63,13 +65,25 @@ def cases(
         1
     """
     allowed = allowed_traits(kind, traits, without, dtypes)
+    always = () if traits is None else tuple(t for t in allowed if t in set(traits))
+    return aimed_cases(kind, allowed, always, operations, tuple(dtypes), max_statements)
+
+
+def aimed_cases(
+    kind: Kind,
+    allowed: Sequence[str],
+    always: Sequence[str],
+    operations: Iterable[str] | None,
+    dtypes: tuple[str, ...],
+    max_statements: int,
+) -> st.SearchStrategy[Case]:
+    """Draw cases that aim at the allowed traits, and may have no other one that can be aimed at; `always` are in every swarm."""
     if operations is not None:
-        operations = {CATALOGUE[name].name for name in operations} | {"sin", "scale", "mul"}
+        operations = {CATALOGUE[name].name for name in operations} | _NEEDED_OPERATIONS
     if max_statements < 1:
         raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
-    always = () if traits is None else tuple(t for t in allowed if t in set(traits))
     chosen = None if operations is None else frozenset(operations)
-    drawn = _cases(kind, allowed, always, chosen, tuple(dtypes), max_statements)
+    drawn = _cases(kind, tuple(allowed), tuple(always), chosen, dtypes, max_statements)
     # Hypothesis follows each example with mutants in which one draw is copied over another: of 1,000 cases 600 would have nearly
     # the same traits as the one before. It does not do so inside a collection of unique elements.
     return st.lists(drawn, min_size=1, max_size=1, unique_by=id).map(itemgetter(0))

@@ -18,8 +18,8 @@ from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.report.repro import repro
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
 from gradcheck_plus.settings import BLOCK
-from gradcheck_plus.subjects import primary
-from gradcheck_plus.traits import compatible, drawable
+from gradcheck_plus.subjects import SUBJECTS, primary
+from gradcheck_plus.traits import compatible, traits
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
 MOST_FAULTS = 40
@@ -80,20 +80,35 @@ class Campaign:
         """Is there a fault that torch's own subject does not show, and no wish for more?"""
         if len(self.faults) >= MOST_FAULTS:
             return True
-        own = [f for f in self.faults if primary(self.search.kind).name not in f.also_fails]
+        torch_own = primary(self.search.kind).name
+        given = self.search.module or self.described.name in SUBJECTS  # then there is nobody else to blame
+        own = [f for f in self.faults if given or torch_own not in f.also_fails]
         return bool(own) and not self.settings.keep_going
 
     def _explain(self, failures: Sequence[Failure]) -> None:
         """Make a fault of everything that none explains yet, the worst first."""
         while not self._enough and (worst := self._unexplained(failures)) is not None:
             failure, mismatch = worst
-            explained = self.runner.explain(failure, mismatch.key, self._left()) or _as_met(failure, mismatch)
+            explained = None
+            if mismatch.kind not in ("hang", "crash"):
+                explained = self.runner.explain(failure, mismatch.key, self._left())
+            explained = explained or _as_met(failure, mismatch)
             self.explained.append(explained)
             self.done.add((failure.block, failure.number, mismatch.key))
-            fault = self._fault(failure, explained)
-            if fault.fingerprint not in {f.fingerprint for f in self.faults}:
-                self.faults.append(fault)
+            self._take(self._fault(failure, explained), explained)
             self.progress(self.outcome, self.faults)
+
+    def _take(self, fault: Fault, explained: Explained) -> None:
+        """Add a fault, in the place of those that turn out to be the same with more around it."""
+        if fault.fingerprint in {f.fingerprint for f in self.faults}:
+            return
+        for old in list(self.faults):
+            key, had = (old.kind, old.role, old.error), traits(Case.from_json(old.case))
+            if explained.trigger is not None and old.trigger is not None and accounts_for(explained, key, had):
+                self.faults.remove(old)
+                first = min(old.cases_to_find, fault.cases_to_find)
+                fault = msgspec.structs.replace(fault, cases_to_find=first)
+        self.faults.append(fault)
 
     def _unexplained(self, failures: Sequence[Failure]) -> tuple[Failure, Mismatch] | None:
         """Return the worst mismatch that no fault found so far accounts for, and the first case that shows it."""
@@ -102,7 +117,7 @@ class Campaign:
             for failure in failures
             for m in failure.mismatches
             if (failure.block, failure.number, m.key) not in self.done
-            and not any(accounts_for(e, m.key, failure) for e in self.explained)
+            and not any(accounts_for(e, m.key, failure.traits) for e in self.explained)
         ]
         return min(found, key=lambda entry: entry[:2])[2:] if found else None
 
@@ -115,6 +130,8 @@ class Campaign:
             kind=m.kind,
             role=m.role,
             leaf=m.leaf,
+            subject=self.described.name,
+            error=m.error,
             message=m.message,
             expected=m.expected,
             got=m.got,
@@ -143,13 +160,13 @@ class Campaign:
         """Return what is known by now."""
         verdict, reason = self._verdict()
         seconds = time.monotonic() - self.started
-        aimed = set(self._aimed)
-        pairs = [p for p in self.outcome.pairs if aimed.issuperset(p)]
-        possible = sum(compatible(*p) for p in combinations(self._aimed, 2))
+        aimed = self.described.aimed
+        pairs = [p for p in self.outcome.pairs if set(aimed).issuperset(p)]
+        possible = sum(compatible(*p) for p in combinations(aimed, 2))
         return CheckResult(
             name=self.described.name,
-            kind=self.search.kind,
-            target=self.described.target,
+            kind="module" if self.search.module else self.search.kind,
+            target=self.search.module or self.described.target,
             contract=self.described.contract,
             seed=self.settings.seed,
             settings=msgspec.to_builtins(self.settings),
@@ -163,11 +180,6 @@ class Campaign:
             limits=self._excused("limit", "refuses"),
             volatile={"seconds": round(seconds, 3), "cases_per_second": round(self.outcome.counts.run / seconds, 1)},
         )
-
-    @property
-    def _aimed(self) -> list[str]:
-        s = self.settings
-        return [t for t in drawable(self.search.kind) if t not in s.without and (s.traits is None or t in s.traits)]
 
     def _excused(self, *effects: str) -> list[Excused]:
         return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
@@ -199,13 +211,13 @@ def _as_met(failure: Failure, mismatch: Mismatch) -> Explained:
     return Explained(failure.case, mismatch, None, (mismatch.key,))
 
 
-def accounts_for(explained: Explained, key: Key, failure: Failure) -> bool:
-    """Is a failure's mismatch the fault that was explained, seen in another case?
+def accounts_for(explained: Explained, key: Key, found: frozenset[str]) -> bool:
+    """Is a mismatch with this key, in a case with these traits, the fault that was explained?
 
     It is, if the case has all that triggers the fault, and the mismatch is of the same kind and of a role that goes with it: a
     wrong gradient may reach primals in one case and parameters in another.
     """
-    if not failure.traits.issuperset(explained.trigger or ()):
+    if not found.issuperset(explained.trigger or ()):
         return False
     return any(
         key[0] == other[0] and key[2] == other[2] and (key[1] == other[1] or {key[1], other[1]} <= set(_GRADIENT))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gradcheck_plus.case import Case
+from gradcheck_plus.case import Case, ModuleProgram
 from gradcheck_plus.execute import Tape, Unreplayable, execute, reference
 from gradcheck_plus.expectations import Contract, Expectation
 from gradcheck_plus.mismatch import Mismatch, Rule
@@ -96,4 +96,6 @@ def coarsest(case: Case) -> str:
     """Return the least precise dtype that a case computes in."""
     dtypes = {case.environment.autocast, case.program.dtype, *(p.spec.dtype for p in case.primals)}
     dtypes |= {result.spec.dtype for s in case.program.statements for result in s.results}
+    if isinstance(case.program, ModuleProgram):
+        dtypes |= {result.spec.dtype for result in case.program.results}
     return max((d for d in dtypes if d in UNIT), key=lambda dtype: UNIT[dtype])

@@ -127,13 +127,14 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a runner says of itself and of its subject: names that reports need."""
+    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at."""
 
     tool: Tool
     name: str
     target: str
     contract: str
     builds_on: str
+    aimed: tuple[str, ...]
 
 
 class Runner(Protocol):

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import hypothesis
 import torch
@@ -14,14 +15,18 @@ from gradcheck_plus.campaign.explaining import also_fails, explain
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, decide
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
-from gradcheck_plus.case import Case
+from gradcheck_plus.case import Case, Cotangent, Environment, Name
+from gradcheck_plus.case.trees import walk
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute import execute, reference
+from gradcheck_plus.execute.sampling import Sampled, sampled
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.expectations import Contract, contract
 from gradcheck_plus.record import Record
 from gradcheck_plus.results import Tool
-from gradcheck_plus.strategies import cases
+from gradcheck_plus.strategies.cases import aimed_cases, allowed_traits
+from gradcheck_plus.strategies.modules import TRAITS as MODULE_TRAITS
+from gradcheck_plus.strategies.modules import module_cases
 from gradcheck_plus.subject import Subject
 from gradcheck_plus.subjects import subject
 
@@ -33,28 +38,31 @@ class LocalRunner:
         search: what to search.
         live: the subject, where it is not to be loaded from the search's target.
         inflight: the path of the in-flight file, if one is wanted.
-        skip: the numbers of shrinking candidates that must not be run.
+        probe: the subject may be called once, to see what it is built on.
 
     Raises:
         InvalidArgument: the target, contract, traits or device cannot be used; the message says what can.
     """
 
-    def __init__(self, search: Search, live: Subject | None = None, inflight: str | None = None) -> None:
-        self.skip: frozenset[int] = frozenset()
+    def __init__(
+        self, search: Search, live: Subject | None = None, inflight: str | None = None, *, probe: bool = True
+    ) -> None:
         self.search, self.settings = search, search.settings
-        self.subject = live or subject(search.kind, load(search.target), target=search.target)
         self.inflight = Inflight(inflight)
+        self.inflight.write("probe", 0, 0)
+        self.subject = live or subject(search.kind, load(search.target), target=search.target, probe=probe)
         check_device(self.settings.device)
         self.base = contract(search.contract or self.subject.contract)
         names = (self.subject.name, self.subject.builds_on)
-        self.contract = self.base.for_subject(*names, torch=torch.__version__, known=self.settings.known)
+        self.contract = self.base.for_subject(*names, torch=str(torch.__version__), known=self.settings.known)
         self.without = frozenset(self.settings.without)
-        self.strategy = strategy(search, self.contract.pointless)
+        self.aimed = aimed(search, self.contract.pointless)
+        self.strategy = strategy(search, self.aimed)
 
     def describe(self) -> Described:
         """Say what is run."""
         s = self.subject
-        return Described(tool(self.settings.device), s.name, s.target, self.base.name, s.builds_on)
+        return Described(tool(self.settings.device), s.name, s.target, self.base.name, s.builds_on, self.aimed)
 
     def decide(self, case: Case) -> Verdict:
         """Judge one case."""
@@ -69,10 +77,12 @@ class LocalRunner:
         """Return a case of a block without running it."""
         return case_of(block, self.strategy, number)
 
-    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
-        """Shrink and explain a failure; None if it does not fail any more."""
+    def explain(
+        self, failure: Failure, key: Key, seconds: float | None, *, skip: frozenset[int] = frozenset()
+    ) -> Explained | None:
+        """Shrink and explain a failure, leaving out some candidates; None if it does not fail any more."""
         with single_thread():
-            return explain(failure, key, self.decide, self.inflight, skip=self.skip, seconds=seconds)
+            return explain(failure, key, self.decide, self.inflight, skip=skip, seconds=seconds)
 
     def inspect(self, case: Case) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
@@ -80,27 +90,62 @@ class LocalRunner:
             self.inflight.write("inspect", 0, 0)
             plain = execute(case, reference(self.search.kind), device=self.settings.device)
             failing = also_fails(case, self.search.kind, self._generic, self.settings.device)
-            return Inspected(tuple(differentiable_outputs(plain)), failing)
+            others = tuple(name for name in failing if name != self.subject.name)
+            return Inspected(tuple(differentiable_outputs(plain)), others)
 
     @cached_property
     def _generic(self) -> Contract:
         """What any subject of this contract is excused."""
-        return self.base.for_subject(torch=torch.__version__, known=False)
+        return self.base.for_subject(torch=str(torch.__version__), known=False)
 
 
-def strategy(search: Search, pointless: frozenset[str]) -> SearchStrategy[Case]:
-    """Return the strategy that draws the cases of a search; `pointless` are traits whose cases would teach nothing."""
+def aimed(search: Search, pointless: frozenset[str]) -> tuple[str, ...]:
+    """Return the traits that the cases of a search aim at; cases with those that are pointless would teach nothing.
+
+    Raises:
+        InvalidArgument: a trait that was asked for cannot be aimed at, or is pointless under the contract.
+    """
     s = search.settings
-    traits = None if s.traits is None else [t for t in s.traits if t not in pointless]
-    without = {*s.without, *pointless}
-    return cases(
-        search.kind,
-        traits=traits,
-        without=without,
-        operations=s.operations,
-        dtypes=s.dtypes,
-        max_statements=s.max_statements,
-    )
+    for name in s.traits or ():
+        if name in pointless:
+            raise InvalidArgument(f"`trait`={name!r}: the contract excuses whatever a subject does with it. Write another contract.")
+    allowed = allowed_traits(search.kind, s.traits, {*s.without, *pointless}, s.dtypes)
+    return tuple(t for t in allowed if not search.module or t in MODULE_TRAITS)
+
+
+def strategy(search: Search, traits: tuple[str, ...]) -> SearchStrategy[Case]:
+    """Return the strategy that draws the cases of a search, aiming at some traits."""
+    s = search.settings
+    if search.module:
+        found = sampled(search.module, search.inputs, s.device)
+        fitting = [t for t in traits if runs_with(found, t, s.device)]
+        return module_cases(found.program, found.primals, traits=fitting, dtypes=s.dtypes)
+    always = () if s.traits is None else traits
+    return aimed_cases(search.kind, traits, always, s.operations, s.dtypes, s.max_statements)
+
+
+def runs_with(found: Sampled, trait: str, device: str) -> bool:
+    """Does a user's module run under plain autograd with a trait? What it does not support is not drawn."""
+    changes = _SURROUNDINGS.get(trait)
+    if changes is None:
+        return True
+    case = Case(found.program, found.primals, _cotangents(found), Environment(**changes))
+    return execute(case, reference("checkpoint"), device=device).raised is None
+
+
+def _cotangents(found: Sampled) -> tuple[Cotangent, ...]:
+    names = {r.name for r in found.program.results if r.spec.requires_grad}
+    return tuple(Cotangent(0, path) for path, leaf in walk(found.program.output) if isinstance(leaf, Name) and leaf.name in names)
+
+
+_SURROUNDINGS: dict[str, dict[str, Any]] = {
+    "eval": {"train": False},
+    "autocast-bfloat16": {"autocast": "bfloat16"},
+    "autocast-float16": {"autocast": "float16"},
+    "second-backward": {"schedule": "F00"},
+    "accumulation": {"schedule": "F0F1"},
+    "two-forwards": {"schedule": "FF10"},
+}
 
 
 def differentiable_outputs(record: Record) -> Iterator[tuple[int, str, tuple[int, ...], str]]:
@@ -136,4 +181,4 @@ def check_device(device: str) -> None:
 
 def tool(device: str) -> Tool:
     """Return the versions of what runs here."""
-    return Tool(__version__, torch.__version__, hypothesis.__version__, platform.python_version(), device)
+    return Tool(__version__, str(torch.__version__), hypothesis.__version__, platform.python_version(), device)

@@ -39,6 +39,10 @@ class Case(msgspec.Struct, frozen=True):
         """Eight hexadecimal digits that name this case."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
 
+    def __repr__(self) -> str:
+        """Return a short name; reports print the program, and `to_json` everything."""
+        return f"Case({self.digest}: {self.size} statements)"
+
     def to_json(self) -> str:
         """Return the case as one line of JSON."""
         return msgspec.json.encode(self).decode()

@@ -126,7 +126,8 @@ class Program(msgspec.Struct, frozen=True, tag="program"):
 class ModuleProgram(msgspec.Struct, frozen=True, tag="module"):
     """A user's own module as a program of one segment: `target` makes it, `inputs` makes a sample call.
 
-    `output` has the sample call's output structure, each tensor under a name; `results` says what they are.
+    `output` has the sample call's output structure, each tensor under a name; `results` says what they are. `features` are the
+    traits that its operations bring, as far as the sample call shows them.
     """
 
     target: str
@@ -135,6 +136,7 @@ class ModuleProgram(msgspec.Struct, frozen=True, tag="module"):
     kwargs: tuple[tuple[str, Tree], ...]
     output: Tree
     results: tuple[Value, ...]
+    features: tuple[str, ...] = ()
     draws: int = 0
     dtype: str = "float32"
 

@@ -1,6 +1,5 @@
 """Source that runs: compiled through `linecache`, so that tracebacks show its lines."""
 
-import copy
 import functools
 import hashlib
 import linecache
@@ -15,8 +14,8 @@ import torch
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case, ModuleProgram
-from gradcheck_plus.compat import to_device
-from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.compat import map_tensors
+from gradcheck_plus.execute.sampling import sample
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.source import input_lines, program_source
 
@@ -57,6 +56,19 @@ def _remembered(make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
     return copied
 
 
+def varied_sample(target: str, device: str, variant: Variant) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a user's sample call, its tensors in double precision or one ULP up or down as the variant asks."""
+
+    def varied(t: torch.Tensor) -> torch.Tensor:
+        if not t.is_floating_point() or variant == "plain":
+            return t
+        towards = torch.inf if variant == "up" else -torch.inf
+        return t.double() if variant == "truth" else torch.nextafter(t.detach(), torch.full_like(t, towards))
+
+    varied_call: tuple[tuple[Any, ...], dict[str, Any]] = map_tensors(varied, sample(target, device))
+    return varied_call
+
+
 def nudged(make: Callable[..., torch.Tensor], towards: float) -> Callable[..., torch.Tensor]:
     """Move every value by one unit in the last place, which no correct gradient takes much notice of.
 
@@ -89,32 +101,8 @@ class Compiled:
             self.space["values"] = nudged(self.space["values"], torch.inf if variant == "up" else -torch.inf)
         if isinstance(case.program, ModuleProgram):
             self.space["factory"] = load(case.program.target)
-            self.space["sample"] = functools.partial(sample, case.program.inputs, device)
+            self.space["sample"] = functools.partial(varied_sample, case.program.inputs, device, variant)
         exec(compile(self.text, self.file, "exec"), self.space)  # noqa: S102 - the program is its source
-
-
-def sample(target: str, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a user's sample call on a device, always the same one: positional and keyword arguments.
-
-    Raises:
-        InvalidArgument: the target returns neither arguments nor arguments and keywords.
-    """
-    torch.default_generator.manual_seed(0)
-    value = load(target)
-    made = to_device(value() if callable(value) else copy.deepcopy(value), device)
-    match made:
-        case (tuple() | list() as args, dict() as kwargs):
-            return tuple(args), kwargs
-        case dict():
-            return (), made
-        case tuple() | list():
-            return tuple(made), {}
-        case torch.Tensor():
-            return (made,), {}
-    raise InvalidArgument(
-        f"`inputs`={target!r} returned {type(made).__name__}. Return a tuple of arguments, a dict of keyword arguments, or "
-        f"the pair of both."
-    )
 
 
 def case_source(case: Case) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from gradcheck_plus.execute.world import World
+from gradcheck_plus.record import flatten
 
 
 class CheckpointDriver:
@@ -21,11 +22,24 @@ class CheckpointDriver:
         primals = world.primals(number)
         self.outputs.append([])
         with world.autocast():
-            made = world.model(self.call, **primals)
+            made = world.model(self._noting(number), **primals)
         storages = world.storages()
         for index, output in enumerate(made if len(segments) > 1 else (made,)):
             place = output_path(number, index, len(segments))
             self.outputs[-1].append(world.record.keep_output(place, index, output, storages))
+
+    def _noting(self, number: int) -> Callable[..., Any]:
+        """Return the implementation, noting the structure of what it returns before anything trips over it."""
+        segments = self.world.case.program.segments
+        regions = iter([index for index, segment in enumerate(segments) if segment.region])
+
+        def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            output = self.call(function, *args, **kwargs)
+            place = output_path(number, next(regions), len(segments))
+            self.world.record.facts["output", place, "structure"] = flatten(output)[0]
+            return output
+
+        return call
 
     def backward(self, number: int, repetition: int, *, retain: bool) -> None:
         """Run one backward of forward `number`."""

@@ -1,4 +1,4 @@
-"""`TARGET`s: ``package.module:attribute`` or ``path/to/file.py:attribute``."""
+"""`TARGET`s: ``package.module:attribute`` or ``path/to/file.py:attribute``; and live objects that have no such name."""
 
 import functools
 import importlib
@@ -10,10 +10,40 @@ from typing import Any
 
 from gradcheck_plus.errors import InvalidArgument
 
+_LIVE = "live:"
 _FORM = "Write `package.module:attribute` or `path/to/file.py:attribute`."
 
 
-@functools.cache
+#: Objects that were handed over as they are, by the names that stand for them in this process.
+_live: dict[str, Any] = {}
+
+
+def named(value: Any) -> str:
+    """Return a target for a live object: its import path if it has one, else a name that only this process knows.
+
+    Example:
+        >>> named(named)
+        'gradcheck_plus.execute.targets:named'
+        >>> load(named(named)) is named
+        True
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "<")
+    if module and module != "__main__" and "<" not in name:
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is value:
+            return f"{module}:{name}"
+    target = f"{_LIVE}{len(_live)}"
+    _live[target] = value
+    return target
+
+
+def importable(target: str) -> bool:
+    """Can another process import this target?"""
+    return bool(target) and not target.startswith(_LIVE)
+
+
 def load(target: str) -> Any:
     """Return what a target names.
 
@@ -22,6 +52,15 @@ def load(target: str) -> Any:
     Raises:
         InvalidArgument: the form is wrong, or the module or the attribute cannot be found or imported.
     """
+    if target.startswith(_LIVE):
+        if target not in _live:
+            raise InvalidArgument(f"`target`={target!r} was an object of another process. {_FORM}")
+        return _live[target]
+    return _imported(target)
+
+
+@functools.cache
+def _imported(target: str) -> Any:
     place, separator, attribute = target.rpartition(":")
     if not separator or not place or not attribute:
         raise InvalidArgument(f"`target`={target!r} has no attribute. {_FORM}")

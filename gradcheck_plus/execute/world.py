@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradcheck_plus.case import Case, Cotangent
+from gradcheck_plus.case import Case, Cotangent, ModuleProgram
 from gradcheck_plus.case.environment import Hook
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.record import Record, storage
@@ -31,6 +31,9 @@ class World:
         self.truth = variant == "truth"
         self.record = Record()
         self.space = compiled(case, device=device, variant=variant).space
+        self.own = isinstance(case.program, ModuleProgram)
+        if self.own:
+            self.seed()  # a user's own module makes its parameters itself
         self.model: nn.Module = self.space["Model"]()
         self._prepare()
         self.leaves: dict[str, torch.Tensor] = {}
@@ -41,9 +44,13 @@ class World:
 
     def _prepare(self) -> None:
         dtype = torch.float64 if self.truth else getattr(torch, self.case.program.dtype)
-        self.model.to(self.device, dtype) if (self.device, dtype) != ("cpu", torch.float32) else None
+        if self.own and not self.truth:
+            self.model.to(self.device)
+        elif (self.device, dtype) != ("cpu", torch.float32):
+            self.model.to(self.device, dtype)
         self.model.train(self.case.environment.train)
-        self.space["fill"](self.model)
+        if not self.own:
+            self.space["fill"](self.model)
         self.parameters = dict(self.model.named_parameters())
         self.trainable = {n: p for n, p in self.parameters.items() if p.requires_grad}
         if self.case.environment.existing_grad:
@@ -203,7 +210,8 @@ def generator(device: str) -> torch.Generator:
 def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
     """Put back whatever a case changes for everybody: generators, modes, how memory is handed out.
 
-    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode).
+    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode). Without, what it hands
+    out next holds other numbers than NaN, which an earlier case may have left there.
     """
     states = [(g, g.get_state()) for g in {torch.default_generator, generator(device)}]
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
@@ -211,6 +219,8 @@ def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
     autocast, autocast_dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
     deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(poison, warn_only=True)
+    if not poison:
+        del [torch.full((size,), 7.0) for size in (1, 4, 16, 64) for _ in range(16)][:]
     torch.set_grad_enabled(True)
     torch.set_autocast_enabled(kind, False)
     try:

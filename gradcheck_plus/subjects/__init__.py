@@ -14,6 +14,7 @@ from gradcheck_plus.subjects import torch_checkpoint, torch_pipelining
 from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
 
 __all__ = [
+    "MODULE_SUBJECTS",
     "SIGNATURES",
     "SUBJECTS",
     "BuiltIn",
@@ -31,6 +32,8 @@ SIGNATURES: dict[Kind, str] = {
     "checkpoint": "(function, *args, **kwargs)",
     "stage-backward": "(stage_output, output_grads, input_values)",
 }
+#: The built-in checkpoints that a user's own module is tried under.
+MODULE_SUBJECTS = ("torch-checkpoint", "torch-checkpoint-reentrant", "torch-save-on-cpu")
 _CONTRACTS: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage-backward"}
 _PRIMARY: dict[Kind, str] = {"checkpoint": "torch-checkpoint", "stage-backward": "torch-stage-backward"}
 _ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "stage-backward": ((), (), [])}
@@ -68,8 +71,10 @@ def stage_backward(call: Callable[..., Any], *, contract: str = "", name: str = 
     return subject("stage-backward", call, contract=contract, name=name)
 
 
-def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target: str = "") -> Subject:
+def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target: str = "", probe: bool = True) -> Subject:
     """Return the subject that a callable of a kind is; a built-in one is recognised.
+
+    With `probe` a checkpoint is called once, to see whether it calls one of torch's.
 
     Raises:
         InvalidArgument: it is not callable, or not with the arguments of its kind.
@@ -83,7 +88,7 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
     if own:
         return Subject(name or own.name, kind, call, contract or own.contract, target, own.name)
     called = name or getattr(_innermost(call), "__name__", type(call).__name__)
-    return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call))
+    return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call) if probe else "")
 
 
 def primary(kind: Kind) -> BuiltIn:

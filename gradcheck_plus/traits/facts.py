@@ -63,6 +63,8 @@ class Facts:
     @cached_property
     def operation_traits(self) -> frozenset[str]:
         """The traits that operations inside regions bring."""
+        if isinstance(self.program, ModuleProgram):
+            return frozenset(self.program.features)
         return frozenset(trait for _, operation in self.operations for trait in operation.traits)
 
     @cached_property

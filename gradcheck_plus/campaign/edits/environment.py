@@ -1,7 +1,7 @@
 """Edits of the surroundings, and of cotangents."""
 
 from gradcheck_plus.campaign.edits.common import Edit, on_program, reaching, replaced
-from gradcheck_plus.case import Case, Name, Program
+from gradcheck_plus.case import Case, ModuleProgram, Name, Program
 from gradcheck_plus.case.trees import walk
 from gradcheck_plus.traits import Facts
 
@@ -27,7 +27,12 @@ def _undrawn(*, first: bool) -> Edit:
         kept = [replaced(s, draws=0 if (i == 0) == first else s.draws) for i, s in enumerate(program.segments)]
         return replaced(program, segments=tuple(kept))
 
-    return on_program(change)
+    def edit(case: Case) -> Case:
+        if isinstance(case.program, ModuleProgram):
+            return replaced(case, program=replaced(case.program, draws=0))
+        return on_program(change)(case)
+
+    return edit
 
 
 def _inner_only(case: Case) -> Case:

@@ -1,0 +1,269 @@
+"""The campaign's side of a worker process: asks it, watches it, and begins anew where a case hung or killed it."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from select import select
+from typing import IO
+
+import msgspec
+
+from gradcheck_plus.campaign.inflight import Inflight
+from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
+from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
+from gradcheck_plus.case import Case
+from gradcheck_plus.errors import GradcheckPlusError, InvalidArgument
+from gradcheck_plus.mismatch import Mismatch
+from gradcheck_plus.traits import traits
+
+#: Cases of one check that may hang or kill the process before it is left at that.
+MOST_LOST = 3
+_TICK = 0.1
+_SHUTDOWN = 2.0
+
+
+class ToolFailed(GradcheckPlusError):  # noqa: N818 - a condition
+    """The tool itself failed, with the traceback of its worker."""
+
+
+class Lost(Exception):  # noqa: N818 - a condition
+    """The worker hung or died while it ran a case."""
+
+    def __init__(self, phase: str, number: int, mismatch: Mismatch) -> None:
+        super().__init__(mismatch.message)
+        self.phase, self.number, self.mismatch = phase, number, mismatch
+
+
+class RemoteRunner:
+    """Runs a check in a process of its own. A context manager: leaving it ends the process.
+
+    Args:
+        search: what to search; its targets must be importable.
+        tick: called now and then while a block runs, with the number of the case that is running.
+
+    Raises:
+        InvalidArgument: the targets, contract, traits or device cannot be used.
+        ToolFailed: the worker failed by a mistake of ours.
+    """
+
+    def __init__(self, search: Search, tick: Callable[[int], None] = lambda _: None) -> None:
+        self.search, self.tick = search, tick
+        self.timeout = search.settings.case_timeout
+        self.folder = tempfile.TemporaryDirectory(prefix="gradcheck_plus_")
+        self.inflight = Path(self.folder.name) / "inflight"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.probe = True
+        self.lost = 0
+
+    def __enter__(self) -> "RemoteRunner":
+        """Start the worker."""
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the worker."""
+        self._kill()
+        self.folder.cleanup()
+
+    # what a runner does ---------------------------------------------------------------------------------------------
+
+    def describe(self) -> Described:
+        """Say what is run."""
+        return self.described
+
+    def block(self, block: Block) -> Outcome:
+        """Run one block. A case that hangs or kills the process is a failure of the block like any other."""
+        failures: list[Failure] = []
+        while True:
+            try:
+                outcome = self._ask(RunBlock(block)).outcome
+            except Lost as lost:
+                self.lost += 1
+                failures.append(self._failure(block, lost))
+                last = not self.search.settings.keep_going or self.lost >= MOST_LOST
+                skip = block.skip | {lost.number}
+                block = msgspec.structs.replace(block, skip=skip, stop=lost.number if last else 0)
+                continue
+            assert outcome is not None
+            outcome.failures += failures
+            outcome.counts.run += len(failures)
+            outcome.counts.judged += len(failures)
+            outcome.unfinished = outcome.unfinished or bool(block.stop)
+            return outcome
+
+    def _failure(self, block: Block, lost: Lost) -> Failure:
+        self._start()
+        case = self.case_of(block, lost.number)
+        return Failure(block.number, lost.number, case, (lost.mismatch,), traits(case))
+
+    def case_of(self, block: Block, number: int) -> Case:
+        """Return a case of a block without running it."""
+        case = self._ask(FindCase(block, number)).case
+        assert case is not None
+        return case
+
+    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
+        """Shrink and explain a failure; None if it does not fail any more, or cannot be run here."""
+        skip: frozenset[int] = frozenset()
+        for _ in range(MOST_LOST):
+            try:
+                return self._ask(Explain(failure, key, seconds, skip)).explained
+            except Lost as lost:
+                self._start()
+                if not lost.number:
+                    return None
+                skip |= {lost.number}
+        return None
+
+    def inspect(self, case: Case) -> Inspected:
+        """Return what a report needs to know of a case beyond what it says itself."""
+        try:
+            inspected = self._ask(Inspect(case)).inspected
+        except Lost:
+            self._start()
+            return Inspected()
+        assert inspected is not None
+        return inspected
+
+    def judge(self, case: Case) -> Judged:
+        """Judge one case."""
+        try:
+            judged = self._ask(Judge(case)).judged
+        except Lost as lost:
+            self._start()
+            return Judged("fault", (lost.mismatch,))
+        assert judged is not None
+        return judged
+
+    # the process ----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._kill()
+        self.inflight.unlink(missing_ok=True)
+        self.errors = open(Path(self.folder.name) / "stderr", "w+b")  # noqa: SIM115 - open as long as the process lives
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gradcheck_plus.campaign.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            start_new_session=True,  # an interrupt is for the campaign to handle, which then ends the worker
+        )
+        try:
+            described = self._ask(Setup(self.search, str(self.inflight), self.probe)).described
+        except Lost as lost:
+            if lost.phase != "probe" or not self.probe:
+                raise ToolFailed(f"The worker was lost before it ran a case: {lost}\n{self._said()}") from lost
+            self.probe = False
+            self._start()
+            return
+        assert described is not None
+        self.described = described
+
+    def _kill(self) -> None:
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        assert process.stdin is not None and process.stdout is not None
+        for stream in (process.stdin, process.stdout):
+            stream.close()
+        try:
+            process.wait(_SHUTDOWN if process.poll() is None and not self._busy else 0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self.errors.close()
+
+    _busy = False
+
+    def _ask(self, request: Request) -> Reply:
+        """Send a request and wait for the reply, as long as cases go on.
+
+        Raises:
+            Lost: one case took longer than it may, or the process ended.
+        """
+        assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
+        self._busy = True
+        self._touch(request)
+        try:
+            self.process.stdin.write(msgspec.json.encode(request) + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self._raise_lost(None)
+        reply = msgspec.json.decode(self._line(self.process.stdout), type=Reply)
+        self._busy = False
+        if reply.wrong_call:
+            raise InvalidArgument(reply.wrong_call)
+        if reply.failed:
+            raise ToolFailed(reply.failed)
+        return reply
+
+    def _touch(self, request: Request) -> None:
+        """Say in the in-flight file that nothing is running yet."""
+        if not isinstance(request, Setup):
+            Inflight(str(self.inflight)).write("idle", 0, 0)
+
+    def _line(self, answers: IO[bytes]) -> bytes:
+        received = b""
+        seen, since = None, time.monotonic()
+        while not received.endswith(b"\n"):
+            ready, _, _ = select([answers], [], [], _TICK)
+            if ready:
+                part = os.read(answers.fileno(), 1 << 16)
+                if not part:
+                    self._raise_lost(None)
+                received += part
+                continue
+            now = self.inflight.read_bytes() if self.inflight.exists() else None
+            if now != seen:
+                seen, since = now, time.monotonic()
+                self._report_progress()
+            elif self._running(now) and time.monotonic() - since > self.timeout:
+                self._raise_lost(self.timeout)
+        return received
+
+    def _report_progress(self) -> None:
+        running = Inflight.read(self.inflight)
+        if running and running[0] == "block":
+            self.tick(running[2])
+
+    @staticmethod
+    def _running(content: bytes | None) -> bool:
+        return bool(content) and not (content or b"").startswith(b"idle")
+
+    def _raise_lost(self, timeout: float | None) -> None:
+        """Raise `Lost` for the case that is in flight.
+
+        Raises:
+            Lost: always, unless no case was begun.
+            ToolFailed: no case was begun.
+        """
+        assert self.process is not None
+        running = Inflight.read(self.inflight)
+        if timeout is not None:
+            mismatch = Mismatch("hang", "call", "forward or backward", "an answer", f"none within {timeout:g} s")
+        else:
+            ended = _ended(self.process.wait())
+            mismatch = Mismatch("crash", "call", "forward or backward", "an answer", f"the process ended: {ended}")
+        if running is None or running[0] == "idle":
+            raise ToolFailed(f"The worker was lost before it ran a case: {mismatch.got}\n{self._said()}")
+        raise Lost(running[0], running[2], mismatch)
+
+    def _said(self) -> str:
+        self.errors.flush()
+        text = Path(self.errors.name).read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-20:])
+
+
+def _ended(code: int) -> str:
+    """Return how a process ended, in words.
+
+    Example:
+        >>> _ended(-11), _ended(3)
+        ('signal SIGSEGV', 'exit code 3')
+    """
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,65 @@
+"""The worker process: runs what a campaign asks for, so that a subject that hangs or crashes takes only this process along.
+
+Started as ``python -m gradcheck_plus.campaign.worker``; speaks `gradcheck_plus.campaign.messages` on standard input and on what was
+standard output when it started. Whatever a subject prints goes to standard error.
+"""
+
+import os
+import sys
+import traceback
+from typing import IO
+
+import msgspec
+
+from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
+from gradcheck_plus.campaign.runner import LocalRunner, single_thread
+from gradcheck_plus.errors import InvalidArgument
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)
+        serve(sys.stdin.buffer, answers)
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests, one JSON line each."""
+    runner: LocalRunner | None = None
+    for line in requests:
+        request = msgspec.json.decode(line, type=Request)
+        try:
+            if isinstance(request, Setup):
+                runner = LocalRunner(request.search, inflight=request.inflight, probe=request.probe)
+                reply = Reply(described=runner.describe())
+            else:
+                assert runner is not None
+                reply = answer(runner, request)
+        except InvalidArgument as error:
+            reply = Reply(wrong_call=str(error))
+        except Exception:
+            reply = Reply(failed=traceback.format_exc())
+        answers.write(msgspec.json.encode(reply) + b"\n")
+        answers.flush()
+
+
+def answer(runner: LocalRunner, request: RunBlock | FindCase | Explain | Inspect | Judge) -> Reply:
+    """Return the reply to a request."""
+    match request:
+        case RunBlock(block):
+            return Reply(outcome=runner.block(block))
+        case FindCase(block, number):
+            return Reply(case=runner.case_of(block, number))
+        case Explain(failure, key, seconds, skip):
+            return Reply(explained=runner.explain(failure, key, seconds, skip=skip))
+        case Inspect(case):
+            return Reply(inspected=runner.inspect(case))
+        case Judge(case):
+            runner.inflight.write("judge", 0, 0)
+            with single_thread():
+                verdict = runner.decide(case)
+            return Reply(judged=Judged(verdict.name, verdict.faults, tuple(m for m, _ in verdict.excused), verdict.reason))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""The one-call checks, and the primitive for a user's own Hypothesis tests. All of them run in this process.
+
+A subject that hangs or kills the process takes this process along; the command line runs each check in one of its own.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import msgspec
+import torch
+from torch import nn
+
+from gradcheck_plus.campaign.campaign import Campaign
+from gradcheck_plus.campaign.judging import Verdict, decide
+from gradcheck_plus.campaign.plan import Search
+from gradcheck_plus.campaign.runner import LocalRunner, check_device
+from gradcheck_plus.case import Case
+from gradcheck_plus.errors import GradientMismatch, InvalidArgument
+from gradcheck_plus.execute.targets import importable, named
+from gradcheck_plus.expectations import contract as find_contract
+from gradcheck_plus.options import OPTIONS
+from gradcheck_plus.report.files import save
+from gradcheck_plus.report.text import mismatch_text
+from gradcheck_plus.results import CheckResult, Counts, Excused, Pairs
+from gradcheck_plus.settings import Settings
+from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, subject
+
+_REMEMBERED = 256
+
+
+def default_settings(**changes: Any) -> Settings:
+    """Return the settings of a check that is given none: those that pytest's options set, else the defaults.
+
+    Example:
+        >>> default_settings(seed=7).seed
+        7
+    """
+    return Settings(**{**{k: v for k, v in OPTIONS.items() if k != "out"}, **changes})
+
+
+def check_checkpoint(
+    checkpoint: Callable[..., Any], *, contract: str = "", settings: Settings | None = None, name: str = ""
+) -> CheckResult:
+    """Check that an activation checkpoint leaves behind what plain autograd leaves behind.
+
+    Args:
+        checkpoint: called as ``checkpoint(function, *args, **kwargs)``.
+        contract: the name of a contract or the path of one; by default what recomputing must cost.
+        settings: how many cases, which seed, and so on; by default `Settings`, or what pytest's options say.
+        name: how reports name it; by default its own name.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: it cannot be called that way, or a setting cannot be used.
+
+    Example:
+        >>> import gradcheck_plus as gp
+        >>> def checkpoint(function, *args, **kwargs):
+        ...     return function(*args, **kwargs)
+        >>> gp.check_checkpoint(checkpoint, settings=gp.Settings(max_examples=20)).verdict
+        'match'
+    """
+    return _checked("checkpoint", checkpoint, contract, settings, name)
+
+
+def check_stage_backward(
+    stage_backward: Callable[..., Any], *, contract: str = "", settings: Settings | None = None, name: str = ""
+) -> CheckResult:
+    """Check that a pipeline stage's backward leaves behind what plain autograd leaves behind.
+
+    Args:
+        stage_backward: called as ``stage_backward(stage_output, output_grads, input_values)``; returns one gradient, or
+            `None`, for each input value, and accumulates into the `.grad` of parameters.
+        contract: the name of a contract or the path of one.
+        settings: how many cases, which seed, and so on.
+        name: how reports name it.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: it cannot be called that way, or a setting cannot be used.
+    """
+    return _checked("stage-backward", stage_backward, contract, settings, name)
+
+
+def check_module(
+    factory: Callable[[], nn.Module],
+    *,
+    inputs: Callable[[], Any] | tuple[Any, ...] | dict[str, Any],
+    subjects: Iterable[str] | None = None,
+    settings: Settings | None = None,
+) -> CheckResult:
+    """Check that a module of one's own can be checkpointed: under every built-in checkpoint, or the named ones.
+
+    Flags, environments and cotangents are drawn around one sample call.
+
+    Args:
+        factory: makes a new module; called for every execution, always with the same random numbers.
+        inputs: a sample call, or what makes one: a tuple of arguments, a dict of keyword arguments, or the pair of both.
+        subjects: names of built-in checkpoints, as ``gradcheck-plus list subjects`` shows them.
+        settings: how many cases for each, which seed, and so on.
+
+    Returns:
+        One result for all of them; each fault names its subject.
+
+    Raises:
+        InvalidArgument: the module cannot be made or called, or has nothing to differentiate; or a name is not known.
+
+    Example:
+        >>> import torch, gradcheck_plus as gp
+        >>> make = lambda: torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())
+        >>> result = gp.check_module(make, inputs=(torch.ones(2, 3),), settings=gp.Settings(max_examples=10))
+        >>> result.verdict
+        'match'
+    """
+    chosen = [SUBJECTS[name] for name in (subjects or MODULE_SUBJECTS)]
+    module, sample = named(factory), named(inputs)
+    results = []
+    for entry in chosen:
+        if entry.kind != "checkpoint":
+            raise InvalidArgument(f"`subject`={entry.name!r} is no checkpoint. Write some of {', '.join(MODULE_SUBJECTS)}.")
+        own = settings or default_settings()
+        search = Search(kind="checkpoint", settings=own, target=entry.subject.target, module=module, inputs=sample)
+        results.append(_run(search, entry.subject))
+    return merged(results)
+
+
+def merged(results: list[CheckResult]) -> CheckResult:
+    """Return one result for several checks of one module: the worst verdict, and everything that each found."""
+    order = ("fault", "inconclusive", "match")
+    worst = min(results, key=lambda r: order.index(r.verdict))
+    counts, traits = Counts(), {}
+    for r in results:
+        counts.add(r.cases)
+        traits |= {t: n + traits.get(t, 0) for t, n in r.traits.items()}
+    excused: dict[str, list[Excused]] = {side: [e for r in results for e in getattr(r, side)] for side in ("known", "limits")}
+    return msgspec.structs.replace(
+        worst,
+        name=", ".join(r.name for r in results),
+        contract=", ".join(dict.fromkeys(r.contract for r in results)),
+        reason="; ".join(f"{r.name}: {r.reason}" for r in results),
+        cases=counts,
+        traits=traits,
+        pairs=Pairs(max(r.pairs.judged for r in results), worst.pairs.possible),
+        faults=[f for r in results for f in r.faults],
+        known=excused["known"],
+        limits=excused["limits"],
+        volatile={**worst.volatile, "seconds": sum(r.volatile["seconds"] for r in results)},
+    )
+
+
+def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, name: str) -> CheckResult:
+    target = named(call) if callable(call) else ""
+    target = target if importable(target) else ""
+    made = subject(kind, call, contract=contract, name=name, target=target)
+    return _run(Search(kind=kind, settings=settings or default_settings(), contract=contract, target=made.target), made)
+
+
+def _run(search: Search, made: Subject) -> CheckResult:
+    result = Campaign(search, LocalRunner(search, made)).run()
+    if OPTIONS.get("out"):
+        save(result, search.kind, search.target, Path(OPTIONS["out"]))
+    return result
+
+
+# inside a user's own Hypothesis test ------------------------------------------------------------------------------------
+
+#: By case, subject, contract, device and whether known faults are excused; each with the subject, so that its id stays its own.
+_verdicts: OrderedDict[tuple[str, int, str, str, bool], tuple[Verdict, Subject]] = OrderedDict()
+
+
+def assert_same_gradients(case: Case, subject: Subject, *, contract: str = "", device: str = "", known: bool | None = None) -> None:
+    """Assert that a subject leaves behind what plain autograd leaves behind, in one case.
+
+    For a user's own ``@given`` test over `gradcheck_plus.strategies.cases`: settings and database are the test's. The same case
+    gets the same verdict in one process, so that Hypothesis never calls a subject flaky that does not repeat itself.
+
+    Args:
+        case: the case, drawn for the subject's kind.
+        subject: as `gradcheck_plus.subjects.checkpoint` and `gradcheck_plus.subjects.stage_backward` return it.
+        contract: what it is held to; by default the subject's own.
+        device: where tensors live; by default the CPU, or what pytest's options say.
+        known: excuse what is known of torch itself; by default true, or what pytest's options say.
+
+    Raises:
+        GradientMismatch: something differs that nothing excuses; the message says what, and prints the program.
+        InvalidArgument: the case cannot be run under this subject.
+
+    Example:
+        >>> import gradcheck_plus as gp
+        >>> from hypothesis import find, settings
+        >>> case = find(gp.strategies.cases(), lambda case: True, settings=settings(database=None))
+        >>> gp.assert_same_gradients(case, gp.subjects.checkpoint(lambda f, *args, **kwargs: f(*args, **kwargs)))
+    """
+    __tracebackhide__ = True
+    device = device or OPTIONS.get("device", "cpu")
+    known = OPTIONS.get("known", True) if known is None else known
+    verdict = _verdict(case, subject, contract or subject.contract, device, known=known)
+    if hypothesis.currently_in_test_context():
+        for trait in sorted(verdict.traits):
+            hypothesis.event(trait)
+    if verdict.name == "invalid":
+        raise InvalidArgument(f"`case`={case!r}: plain autograd itself raises: {verdict.reason}. Draw it with `strategies.cases`.")
+    if verdict.faults:
+        raise GradientMismatch(mismatch_text(subject.name, case, verdict.faults, verdict.rule))
+
+
+def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known: bool) -> Verdict:
+    key = (case.to_json(), id(subject.call), contract, device, known)
+    if key not in _verdicts:
+        check_device(device)
+        names = (subject.name, subject.builds_on)
+        held = find_contract(contract).for_subject(*names, torch=str(torch.__version__), known=known)
+        _verdicts[key] = decide(case, subject, held, device=device), subject
+        if len(_verdicts) > _REMEMBERED:
+            _verdicts.popitem(last=False)
+    return _verdicts[key][0]

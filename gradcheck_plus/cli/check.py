@@ -1,0 +1,114 @@
+"""``gradcheck-plus check``."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.progress import Progress
+
+from gradcheck_plus.campaign.campaign import Campaign
+from gradcheck_plus.campaign.plan import Search
+from gradcheck_plus.campaign.remote import RemoteRunner
+from gradcheck_plus.cli.progress import Reporter, bars
+from gradcheck_plus.errors import InvalidArgument, unknown
+from gradcheck_plus.expectations import contract
+from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.report.files import save, write_json
+from gradcheck_plus.report.text import check_text, headline
+from gradcheck_plus.results import CheckResult, Report, Tool, exit_code
+from gradcheck_plus.settings import DTYPES, Settings
+from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS
+from gradcheck_plus.traits import TRAITS
+
+_OUT = "gradcheck-plus-out"
+
+
+def check(options: argparse.Namespace) -> int:
+    """Run the checks that the options ask for, report them, and return the exit code."""
+    searches = list(_searches(options))
+    results, tool = [], None
+    with bars(shown=not options.quiet) as bar:
+        for search in searches:
+            result, tool = run(search, bar)
+            if result.faults:
+                save(result, search.kind, search.target, Path(options.out or _OUT))
+            results.append(result)
+    code = exit_code(results)
+    if options.json:
+        assert tool is not None
+        write_json(Report(exit_code=code, tool=tool, checks=results), options.json)
+    if options.json != "-":
+        for result in results:
+            sys.stdout.write(_said(result, options) + "\n")
+    return code
+
+
+def run(search: Search, bar: Progress | None) -> tuple[CheckResult, Tool]:
+    """Run one check in a process of its own."""
+    name = search.module or search.target
+    reporter = Reporter(name, search.settings.max_examples, bar)
+    with RemoteRunner(search, reporter.tick) as runner:
+        result = Campaign(search, runner, reporter.progress).run()
+        reporter.end()
+        return result, runner.describe().tool
+
+
+def _said(result: CheckResult, options: argparse.Namespace) -> str:
+    return headline(result) if options.quiet else check_text(result, verbose=options.verbose)
+
+
+def _searches(options: argparse.Namespace) -> Iterator[Search]:
+    """Yield one search for every check; whatever can be refused without torch is refused here."""
+    _check_names(options)
+    for device in _devices(options.device):
+        settings = Settings(
+            max_examples=options.max_examples,
+            seed=options.seed,
+            time_budget=options.time_budget,
+            device=device,
+            dtypes=tuple(options.dtype or DTYPES),
+            traits=None if options.trait is None else tuple(options.trait),
+            without=tuple(options.no_trait),
+            operations=None if options.operation is None else tuple(options.operation),
+            known=not options.no_known,
+            keep_going=options.keep_going,
+            case_timeout=options.case_timeout,
+        )
+        if options.kind != "module":
+            yield Search(kind=options.kind, settings=settings, contract=options.contract, target=options.target)
+            continue
+        for name in options.subject or MODULE_SUBJECTS:
+            yield Search(
+                kind="checkpoint",
+                settings=settings,
+                contract=options.contract,
+                target=SUBJECTS[name].subject.target,
+                module=options.target,
+                inputs=options.inputs,
+            )
+
+
+def _check_names(options: argparse.Namespace) -> None:
+    if options.contract:
+        contract(options.contract)
+    for name in (*(options.trait or ()), *options.no_trait):
+        if name not in TRAITS:
+            raise unknown("trait", name, TRAITS)
+    for name in options.operation or ():
+        if name not in CATALOGUE:
+            raise unknown("operation", name, CATALOGUE)
+    for name in options.dtype or ():
+        if name not in DTYPES:
+            raise InvalidArgument(f"`dtype`={name!r} is not drawn. Write one of {', '.join(DTYPES)}.")
+    for name in getattr(options, "subject", None) or ():
+        if name in SUBJECTS and SUBJECTS[name].kind != "checkpoint":
+            raise InvalidArgument(f"`subject`={name!r} is no checkpoint. Write some of {', '.join(MODULE_SUBJECTS)}.")
+
+
+def _devices(device: str) -> list[str]:
+    if device != "all":
+        return [device]
+    import torch
+
+    return ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]

@@ -1,0 +1,2 @@
+"""placeholder"""
+def demo(options): return 0

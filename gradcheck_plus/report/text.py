@@ -1,0 +1,102 @@
+"""Reports as plain text, for terminals, logs and test failures."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from gradcheck_plus.case import Case
+from gradcheck_plus.mismatch import Mismatch
+from gradcheck_plus.results import CheckResult, Excused, Fault
+from gradcheck_plus.source import input_lines, program_source
+from gradcheck_plus.traits import traits
+
+_SHOWN = 3
+
+
+def check_text(result: CheckResult, *, verbose: bool = False) -> str:
+    """Return the report of one check.
+
+    Args:
+        result: what the check found.
+        verbose: show the programs, the excused mismatches and how often each trait was judged.
+    """
+    lines = [headline(result), f"  {_counts(result)}"]
+    for number, fault in enumerate(result.faults, 1):
+        lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]
+    for name, entries in (("known faults", result.known), ("documented limits", result.limits)):
+        if entries:
+            lines += ["", f"  excused as {name}:", *(f"    {line}" for line in _excused(entries, verbose=verbose))]
+    if verbose:
+        lines += ["", *(f"  {line}" for line in _judged(result))]
+    return "\n".join(lines)
+
+
+def headline(result: CheckResult) -> str:
+    """Return one line: what was checked, and what came of it."""
+    what = f"{result.kind} {result.name}" + (f" ({result.target})" if result.target else "")
+    return f"{result.verdict.upper()}: {what}, contract {result.contract}: {result.reason}"
+
+
+def _counts(result: CheckResult) -> str:
+    c = result.cases
+    speed = f"{result.volatile['seconds']:.1f} s, {result.volatile['cases_per_second']:.0f} cases a second"
+    said = f"seed {result.seed}: {c.run} cases, {c.judged} judged"
+    said += "".join(f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n)
+    return f"{said}; {result.pairs.judged} of {result.pairs.possible} pairs of traits met; {speed}"
+
+
+def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
+    yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {fault.cases_to_find} cases"
+    yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ")
+    if fault.trigger is None:
+        yield "  (not shrunk: the case does not end, or cannot be shown again)"
+    else:
+        yield f"  only when: {', '.join(fault.trigger) or 'nothing in particular, the simplest case shows it'}"
+    if fault.also_fails:
+        yield f"  also fails on this case: {', '.join(fault.also_fails)}"
+    out = result.volatile.get("out")
+    if out:
+        yield f"  repro: python {out}/{fault.repro}    replay: gradcheck-plus replay {out}/{fault.replay}"
+    if verbose or not out:
+        yield ""
+        yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case)))
+
+
+def case_lines(case: Case) -> list[str]:
+    """Return the modules and primals of a case, as they ran, and what surrounded them."""
+    lines = program_source(case.program).rstrip().splitlines()
+    lines += ["", *input_lines(case, 0)]
+    default = type(case.environment)()
+    fields = case.environment.__struct_fields__
+    said = [f"{f}={getattr(case.environment, f)!r}" for f in fields if getattr(case.environment, f) != getattr(default, f)]
+    return [*lines, *([f"# environment: {', '.join(said)}"] if said else [])]
+
+
+def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:
+    shown = entries if verbose else sorted(entries, key=lambda e: -e.count)[:_SHOWN]
+    for e in shown:
+        yield f"{e.trait}: {e.kind} of {e.role} in {e.count} cases ({e.source})"
+    if len(shown) < len(entries):
+        yield f"... and {len(entries) - len(shown)} more; -v shows them"
+
+
+def _judged(result: CheckResult) -> Iterator[str]:
+    yield "judged cases with each trait:"
+    text = ", ".join(f"{trait} {count}" for trait, count in sorted(result.traits.items(), key=lambda item: -item[1]))
+    yield from textwrap.wrap(text, 116, initial_indent="  ", subsequent_indent="  ")
+
+
+def mismatch_text(subject: str, case: Case, faults: Sequence[Mismatch], rule: str) -> str:
+    """Return the message of one case on which a subject and plain autograd disagree.
+
+    Args:
+        subject: the name of the subject.
+        case: the case.
+        faults: what differs, and is not excused.
+        rule: the rule that had the last word on numbers.
+    """
+    leaves = "leaf" if len(faults) == 1 else "leaves"
+    lines = [f"{subject} disagrees with plain autograd on {len(faults)} {leaves} (rule: {rule})", ""]
+    lines += [f"  {m.kind:14s} {m.message}" for m in faults[:8]]
+    lines += [f"  ... and {len(faults) - 8} more"] if len(faults) > 8 else []
+    lines += ["", f"  traits: {', '.join(sorted(traits(case))) or 'none'}", ""]
+    return "\n".join([*lines, *(f"  | {line}" for line in case_lines(case))])
