@@ -77,17 +77,21 @@ def judge(evidence: Evidence) -> Judgement | Need:
     return _numbers(evidence, found, suspects)
 
 
+#: Whose numbers are looked at twice before they are called wrong: they may be other numbers every time.
+_REPEATED = ("output", "primal", "parameter")
+
 _Suspect = tuple[Role, str, Tensor, Tensor]
 
 
 def _numbers(evidence: Evidence, found: list[Mismatch], suspects: list[_Suspect]) -> Judgement | Need:
-    if evidence.again is None:
+    if evidence.again is None and any(role in _REPEATED for role, *_ in suspects):
         return Need.REPETITION
     bits, budget = [], []
     for suspect in suspects:
         role, leaf, a, b = suspect
-        steady = _repeats(evidence.again[0], role, leaf, a)
-        if steady and not _repeats(evidence.again[1], role, leaf, b):
+        again = evidence.again if role in _REPEATED else None
+        steady = again is None or _repeats(again[0], role, leaf, a)
+        if again and steady and not _repeats(again[1], role, leaf, b):
             found.append(Mismatch("not-repeatable", role, leaf, described(a), "other numbers each time"))
         elif (evidence.exact and steady) or role in ("rng", "input") or not a.is_floating_point():
             bits.append(suspect)
@@ -159,8 +163,8 @@ def _over_budget(evidence: Evidence, suspect: _Suspect) -> Mismatch | None:
     role, leaf, a, b = suspect
     truth = evidence.truth.tensors.get((role, leaf)) if evidence.truth else None
     target = a if truth is None or truth.shape != a.shape else truth
-    assert evidence.nudged is not None and evidence.again is not None
-    variants = [r.tensors.get((role, leaf)) for r in (*evidence.nudged, evidence.again[0])]
+    assert evidence.nudged is not None
+    variants = [r.tensors.get((role, leaf)) for r in (*evidence.nudged, *(evidence.again or ())[:1])]
     spread = max((tolerance.gap(v, a) for v in variants if v is not None and v.shape == a.shape), default=0.0)
     error = max(tolerance.gap(a, target), spread)
     scale = max((tolerance.largest(g) for g in (evidence.truth or evidence.reference).gradients()), default=0.0)

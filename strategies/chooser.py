@@ -42,6 +42,10 @@ class Chooser:
         """Draw True in so many of a hundred cases; shrinks towards False."""
         return self.integer(0, 99) >= 100 - percent
 
+    def given(self, trait: str) -> bool:
+        """Is a trait of the whole case used? Always if it may occur and each is used eagerly, which costs no draw."""
+        return trait in self.on and (self.eager or self.chance(12))
+
     def flag(self, trait: str, percent: int = 65) -> bool:
         """Draw whether a trait that may occur is used here, with this chance if eager; shrinks towards not."""
         return trait in self.on and self.chance(percent if self.eager else 12)

@@ -21,16 +21,16 @@ def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segme
     """Draw an environment; shrinks towards one forward and one backward in train mode with nothing around them."""
     schedule = _schedule(c)
     return Environment(
-        train=not c.flag("eval"),
+        train=not c.given("eval"),
         autocast=of.autocast,  # type: ignore[arg-type] # precision draws nothing else
-        draws_after=c.integer(1, 3) if c.flag("draw-after") else 0,
-        existing_grad=c.flag("existing-grad"),
+        draws_after=c.integer(1, 3) if c.given("draw-after") else 0,
+        existing_grad=c.given("existing-grad"),
         schedule=schedule,
         hooks=_hooks(c, segments),
         changes_parameter=trainable and schedule == "F0" and c.flag("parameter-changed", 50),
-        reuses_inputs=schedule == "F0F1" and c.flag("reused-input"),
+        reuses_inputs=schedule == "F0F1" and c.given("reused-input"),
         none_for_zero=kind == "stage-backward" and c.flag("none-cotangent"),
-        reversed_keys=c.flag("reversed-keys"),
+        reversed_keys=c.given("reversed-keys"),
     )
 
 
@@ -43,7 +43,7 @@ def _schedule(c: Chooser) -> str:
 
 
 def _hooks(c: Chooser, segments: Sequence[Segment]) -> tuple[Hook, ...]:
-    hooks = tuple(hook for hook, trait in _HOOKS if c.flag(trait))
+    hooks = tuple(hook for hook, trait in _HOOKS if c.given(trait))
     return hooks if all(map(_hookable, segments)) else tuple(hook for hook in hooks if hook != "backward")
 
 

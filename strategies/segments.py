@@ -26,7 +26,7 @@ def bodies(c: Chooser, b: Builder, most: int) -> list[Form]:
             for number in range(length):
                 b.statement(segment, first=number == 0)
     _ensure_gradient(b, forms)
-    if c.flag("unused-parameter") and "sequential" not in forms:
+    if c.given("unused-parameter") and "sequential" not in forms:
         b.unused_parameter(0)
     return forms
 
@@ -77,7 +77,7 @@ def segments(c: Chooser, b: Builder, forms: Sequence[Form], primals: Sequence[Pr
         given = used + [name for name in spare if index == 0 and form != "sequential" and name not in used]
         args, kwargs = _signature(c, b, given, form)
         output = _output(c, b, index, given, form)
-        draws = c.integer(1, 3) if c.flag("draw-between" if index else "draw-before") else 0
+        draws = c.integer(1, 3) if c.given("draw-between" if index else "draw-before") else 0
         rebinds = _rebound(c, b, args) if regions[index] and form != "sequential" else ()
         drawn.append(Segment(statements, args, kwargs, output, form, regions[index], draws, rebinds))
     return drawn

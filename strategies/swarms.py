@@ -10,7 +10,7 @@ from zlib import crc32
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from gradcheck_plus.traits import TRAITS, compatible
+from gradcheck_plus.traits import TRAITS, clashes
 
 #: The largest swarm; measured in `docs/performance.md`.
 LARGEST = 40
@@ -30,11 +30,13 @@ def closed(chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
         >>> sorted(closed(["dataclass-output", "eval", "dropout"], frozenset(TRAITS)))
         ['dataclass-output', 'eval', 'nested-output']
     """
-    kept: dict[str, None] = {}
+    kept: set[str] = set()
+    excluded: set[str] = set()
     for trait in chosen:
-        wanted = (*TRAITS[trait].needs, trait)
-        if allowed.issuperset(wanted) and all(compatible(w, k) for w in wanted for k in kept):
-            kept |= dict.fromkeys(wanted)
+        wanted = {*TRAITS[trait].needs, trait}
+        if wanted <= allowed and excluded.isdisjoint(wanted):
+            kept |= wanted
+            excluded.update(*(clashes()[w] for w in wanted))
     return frozenset(kept)
 
 

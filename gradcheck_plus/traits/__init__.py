@@ -5,6 +5,7 @@ observed. To add a trait, add an entry to a file; `gradcheck-plus list traits` a
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
@@ -16,7 +17,7 @@ for _theme in (inputs, outputs, cotangents, programs, environment, observed):
     for _trait in _theme.TABLE:
         TRAITS.add(_trait)
 
-__all__ = ["TRAITS", "Facts", "Trait", "compatible", "drawable", "exact", "traits"]
+__all__ = ["TRAITS", "Facts", "Trait", "clashes", "compatible", "drawable", "exact", "traits"]
 
 
 def traits(case: Case) -> frozenset[str]:
@@ -40,7 +41,16 @@ def drawable(kind: Kind) -> tuple[str, ...]:
 
 def compatible(a: str, b: str) -> bool:
     """May two traits be aimed at in one case?"""
-    return b not in TRAITS[a].clashes and a not in TRAITS[b].clashes
+    return b not in clashes()[a]
+
+
+@cache
+def clashes() -> dict[str, frozenset[str]]:
+    """Return, for every trait, those that cannot be aimed at together with it."""
+    return {
+        name: frozenset(trait.clashes) | {other.name for other in TRAITS.values() if name in other.clashes}
+        for name, trait in TRAITS.items()
+    }
 
 
 def exact(found: Iterable[str]) -> bool:
