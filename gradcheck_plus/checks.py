@@ -23,7 +23,7 @@ from gradcheck_plus.execute.targets import importable, named
 from gradcheck_plus.expectations import contract as find_contract
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
-from gradcheck_plus.report.text import mismatch_text
+from gradcheck_plus.results import mismatch_text
 from gradcheck_plus.results import CheckResult, Counts, Excused, Pairs
 from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind, Subject
@@ -136,7 +136,8 @@ def merged(results: list[CheckResult]) -> CheckResult:
     """Return one result for several checks of one module: the worst verdict, and everything that each found."""
     order = ("fault", "inconclusive", "match")
     worst = min(results, key=lambda r: order.index(r.verdict))
-    counts, traits = Counts(), {}
+    counts = Counts()
+    traits: dict[str, int] = {}
     for r in results:
         counts.add(r.cases)
         traits |= {t: n + traits.get(t, 0) for t, n in r.traits.items()}
@@ -176,7 +177,9 @@ def _run(search: Search, made: Subject) -> CheckResult:
 _verdicts: OrderedDict[tuple[str, int, str, str, bool], tuple[Verdict, Subject]] = OrderedDict()
 
 
-def assert_same_gradients(case: Case, subject: Subject, *, contract: str = "", device: str = "", known: bool | None = None) -> None:
+def assert_same_gradients(
+    case: Case, subject: Subject, *, contract: str = "", device: str = "", known: bool | None = None
+) -> None:
     """Assert that a subject leaves behind what plain autograd leaves behind, in one case.
 
     For a user's own ``@given`` test over `gradcheck_plus.strategies.cases`: settings and database are the test's. The same case
@@ -207,7 +210,9 @@ def assert_same_gradients(case: Case, subject: Subject, *, contract: str = "", d
         for trait in sorted(verdict.traits):
             hypothesis.event(trait)
     if verdict.name == "invalid":
-        raise InvalidArgument(f"`case`={case!r}: plain autograd itself raises: {verdict.reason}. Draw it with `strategies.cases`.")
+        raise InvalidArgument(
+            f"`case`={case!r}: plain autograd itself raises: {verdict.reason}. Draw it with `strategies.cases`."
+        )
     if verdict.faults:
         raise GradientMismatch(mismatch_text(subject.name, case, verdict.faults, verdict.rule))
 

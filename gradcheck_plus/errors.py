@@ -37,6 +37,4 @@ def unknown(what: str, name: object, known: Iterable[str]) -> InvalidArgument:
     names = sorted(known)
     near = get_close_matches(str(name), names, n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return InvalidArgument(
-        f"`{what}`={name!r} is not known.{hint} `gradcheck-plus list {what}s` shows all {len(names)}."
-    )
+    return InvalidArgument(f"`{what}`={name!r} is not known.{hint} `gradcheck-plus list {what}s` shows all {len(names)}.")

@@ -39,7 +39,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trait: str
     effect: Effect
     source: str
-    kind: tuple[MismatchKind | Literal["*"], ...] = (ANY,)
+    kind: tuple[MismatchKind | Literal["*"], ...] = ("*",)
     role: tuple[str, ...] = (ANY,)
     subject: str = ANY
     leaf: str = ""

@@ -50,7 +50,7 @@ class Mismatch(msgspec.Struct, frozen=True):
 
     @property
     def severity(self) -> int:
-        """How bad it is, 0 for the worst: wrong or lost gradients, then exceptions, then zeros for `None`, then side effects."""
+        """How bad it is, 0 for the worst: wrong or lost gradients, exceptions, zeros for `None`, side effects."""
         if self.kind in ("alias", "version"):
             return 5
         if self.role in ("primal", "parameter"):

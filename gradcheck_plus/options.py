@@ -1,4 +1,4 @@
-"""The defaults that a test run may set for `Settings`: options of the pytest plugin. Imports nothing, so that it can be set early."""
+"""The defaults that a test run may set for `Settings`: options of the pytest plugin, which must not import anything heavy."""
 
 from typing import Any
 

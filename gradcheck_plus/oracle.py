@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gradcheck_plus import tolerance
@@ -177,19 +176,28 @@ def _over_budget(evidence: Evidence, suspect: _Suspect) -> Mismatch | None:
 
 def _differing(suspect: _Suspect, rule: Rule, limit: float) -> Mismatch:
     role, leaf, a, b = suspect
-    kind = "state" if role == "rng" else "value"
     if role == "rng":
-        return Mismatch(kind, role, leaf, "the reference's state", "another state")
+        return Mismatch("state", role, leaf, "the reference's state", "another state")
     difference, magnitude = tolerance.gap(a, b), tolerance.largest(a)
-    numbers = (difference, difference / magnitude if magnitude else math.inf, tolerance.ulps(difference, magnitude, a.dtype))
-    figures = Figures(*(n if math.isfinite(n) else None for n in numbers), limit, rule)
-    return Mismatch(kind, role, leaf, described(a), described(b), figures=figures)
+    figures = Figures(
+        max_abs=_finite(difference),
+        max_rel=_finite(difference / magnitude if magnitude else math.inf),
+        max_ulp=_finite(tolerance.ulps(difference, magnitude, a.dtype)),
+        allowed=limit,
+        rule=rule,
+    )
+    return Mismatch("value", role, leaf, described(a), described(b), figures=figures)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def described(tensor: Tensor | None) -> str:
     """Return a tensor in a few words: its values where they are few.
 
     Example:
+        >>> import torch
         >>> described(torch.tensor([1.0, 0.25])), described(None)
         ('tensor([1, 0.25])', 'None')
     """

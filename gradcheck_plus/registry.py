@@ -10,7 +10,9 @@ class Named(Protocol):
     """Anything with a name."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name."""
+        ...
 
 
 T = TypeVar("T", bound=Named)

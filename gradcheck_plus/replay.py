@@ -49,12 +49,14 @@ class Replay(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         try:
             text = path.read_bytes()
         except OSError as error:
-            raise InvalidArgument(f"`file`={str(path)!r} cannot be read: {error.strerror}. Write the path of a replay file.") from error
+            raise InvalidArgument(
+                f"`file`={str(path)!r} cannot be read: {error.strerror}. Write the path of a replay file."
+            ) from error
         try:
             replay = msgspec.json.decode(text, type=Replay)
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
             raise InvalidArgument(
-                f"`file`={str(path)!r} is not a replay file: {error}. Replay files are written by `gradcheck-plus check --out DIR`."
+                f"`file`={str(path)!r} is not a replay file: {error}. `gradcheck-plus check` writes them."
             ) from error
         if replay.schema != SCHEMA:
             raise InvalidArgument(f"`schema`={replay.schema} of {str(path)!r} is not {SCHEMA}, which this version reads.")

@@ -6,7 +6,19 @@ text and a repro prints it, so neither can say what the other does not do.
 
 from collections.abc import Iterator
 
-from gradcheck_plus.case import Case, Constant, Container, Cotangent, ModuleProgram, Name, Primal, Program, Segment, Statement, Tree
+from gradcheck_plus.case import (
+    Case,
+    Constant,
+    Container,
+    Cotangent,
+    ModuleProgram,
+    Name,
+    Primal,
+    Program,
+    Segment,
+    Statement,
+    Tree,
+)
 from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.operations import CATALOGUE, render

@@ -1,4 +1,4 @@
-"""What printed programs use: values, parameters, containers and custom Functions.
+"""What printed programs use: values, parameters, containers, custom Functions, and plain autograd in the subject's place.
 
 A standalone repro carries the source of what it uses from here, so each definition needs nothing but the imports at the top.
 """
@@ -113,3 +113,53 @@ class ExpAndIndex(torch.autograd.Function):
     def backward(ctx, grad, _):
         (result,) = ctx.saved_tensors
         return grad * result / 4
+
+
+def plain_checkpoint(function, *args, **kwargs):
+    """Plain autograd in the place of a checkpoint."""
+    return function(*args, **kwargs)
+
+
+def plain_stage_backward(stage_output, output_grads, input_values):
+    """Plain autograd in the place of a stage backward: one backward over the stage, then the `.grad` of its inputs, cleared."""
+    pairs = [(o, g) for o, g in leaves(stage_output, output_grads) if o.requires_grad and (g is not None or o.numel() == 1)]
+    if pairs:
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+    grads = [v.grad if torch.is_tensor(v) else None for v in input_values]
+    for v in input_values:
+        if torch.is_tensor(v):
+            v.grad = None
+    return tuple(grads)
+
+
+def leaves(output, grad):
+    """The tensors of an output, each with its cotangent."""
+    if torch.is_tensor(output):
+        return [(output, grad)]
+    keys = output if isinstance(output, dict) else range(len(output)) if isinstance(output, (tuple, list)) else ()
+    return [pair for key in keys for pair in leaves(output[key], None if grad is None else grad[key])]
+
+
+def structure(value):
+    """The containers of a value, and what is not a tensor in them."""
+    if torch.is_tensor(value):
+        return "tensor"
+    if isinstance(value, dict):
+        return {key: structure(value[key]) for key in value}
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, [structure(child) for child in value]
+    if dataclasses.is_dataclass(value):
+        return type(value).__name__, [structure(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return value
+
+
+def shared(tensor, inputs):
+    """The name of the input whose memory a tensor shares."""
+    memory = tensor.untyped_storage().data_ptr()
+    return next((name for name, other in inputs.items() if other.untyped_storage().data_ptr() == memory), "nothing")
+
+
+def total(parts, nothing):
+    """The sum of the gradients that arrive, or what stands for none."""
+    some = [part for part in parts if part is not None]
+    return sum(some[1:], some[0]) if some else nothing

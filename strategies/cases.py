@@ -77,21 +77,19 @@ def aimed_cases(
     dtypes: tuple[str, ...],
     max_statements: int,
 ) -> st.SearchStrategy[Case]:
-    """Draw cases that aim at the allowed traits, and may have no other one that can be aimed at; `always` are in every swarm."""
+    """Draw cases that aim at the allowed traits and at no others; `always` are in every swarm."""
     if operations is not None:
         operations = {CATALOGUE[name].name for name in operations} | _NEEDED_OPERATIONS
     if max_statements < 1:
         raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
     chosen = None if operations is None else frozenset(operations)
     drawn = _cases(kind, tuple(allowed), tuple(always), chosen, dtypes, max_statements)
-    # Hypothesis follows each example with mutants in which one draw is copied over another: of 1,000 cases 600 would have nearly
-    # the same traits as the one before. It does not do so inside a collection of unique elements.
+    # Hypothesis follows each example with mutants in which one draw is copied over another: of 1,000 cases 600 would have
+    # nearly the same traits as the one before. It does not do so inside a collection of unique elements.
     return st.lists(drawn, min_size=1, max_size=1, unique_by=id).map(itemgetter(0))
 
 
-def allowed_traits(
-    kind: Kind, traits: Iterable[str] | None, without: Iterable[str], dtypes: Iterable[str]
-) -> tuple[str, ...]:
+def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[str], dtypes: Iterable[str]) -> tuple[str, ...]:
     """Return the traits that may be aimed at, given what is asked for.
 
     Raises:

@@ -37,9 +37,8 @@ def primals(c: Chooser, of: Precision) -> list[Primal]:
     """Draw the primals of a case; shrinks towards one contiguous leaf of shape (2, 3)."""
     shape = c.pick(_shapes(c))
     grad = not c.flag("no-grad-input", 50)
-    drawn = [_tensor(c, of, 0, shape, grad=grad)]
-    for number in range(1, 1 + _extra(c)):
-        drawn.append(_tensor(c, of, number, _other_shape(c, shape), grad=grad))
+    first = _tensor(c, of, 0, shape, grad=grad)
+    drawn = [first, *(_tensor(c, of, n, _other_shape(c, shape), grad=grad) for n in range(1, 1 + _extra(c)))]
     return [*drawn, *_passengers(c, drawn)]
 
 
@@ -88,7 +87,8 @@ def _layout(c: Chooser) -> Layout:
 
 def _passengers(c: Chooser, drawn: list[Primal]) -> list[Primal]:
     """Draw what comes beside the tensors that gradients flow through."""
-    first, more = drawn[0], []
+    first = drawn[0]
+    more: list[Primal] = []
 
     def add(primal: Primal) -> None:
         number = len(drawn) + len(more)
@@ -106,5 +106,3 @@ def _passengers(c: Chooser, drawn: list[Primal]) -> list[Primal]:
     if c.flag("python-value"):
         add(Primal("", Spec((), "python"), constant=c.pick(_CONSTANTS)))
     return more
-
-

@@ -90,9 +90,7 @@ def _used(b: Builder, index: int) -> list[str]:
     return [o for o in operands if o in b.values and o not in made]
 
 
-def _signature(
-    c: Chooser, b: Builder, given: list[str], form: Form
-) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+def _signature(c: Chooser, b: Builder, given: list[str], form: Form) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
     args: list[Tree] = []
     rest = list(given)
     if form == "sequential":

@@ -92,10 +92,14 @@ class Builder:
         return scope[-1] if self.c.chance(60) else self.c.pick(scope[::-1])
 
     def _operation(self, operand: str, segment: int) -> Operation:
-        """Draw an operation: any, or one for a waiting passenger, or one of a trait, so that traits of few operations are drawn
-        as often as those of many."""
+        """Draw an operation: any, or one for a waiting passenger, or one of a trait.
+
+        The trait is drawn first, so that traits of few operations come as often as those of many.
+        """
         live = self.values[operand]
-        fitting: Sequence[Operation] = [o for o in self._fitting(operand) if not o.in_place or (live.fresh and live.segment == segment)]
+        fitting: Sequence[Operation] = [
+            o for o in self._fitting(operand) if not o.in_place or (live.fresh and live.segment == segment)
+        ]
         waiting = [n for n, v in self.values.items() if not v.uses and not v.spec.floating and v.segment < 0]
         if waiting and self.c.chance(50):
             taking = [o for o in fitting if o.partners and _fits(o, 0, live.spec, self.values[waiting[0]].spec)]
@@ -204,5 +208,3 @@ def _fits(operation: Operation, position: int, first: Spec, other: Spec) -> bool
     if other.floating and not operation.low and other.low:
         return False
     return bool(operation.partners[position].fits(first, other))
-
-

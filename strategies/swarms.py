@@ -45,6 +45,7 @@ def swarms(draw: DrawFn, allowed: Sequence[str], *, always: Sequence[str] = ()) 
     """Draw the traits that may occur, and whether each is used eagerly; shrinks towards none.
 
     Args:
+        draw: handed in by Hypothesis.
         allowed: the traits to choose from.
         always: traits that are in every swarm.
     """

@@ -90,5 +90,9 @@ def _count(outcome: Outcome, excused: Counter[tuple[str, str, str, str, str]], v
 def case_of(block: Block, strategy: SearchStrategy[Case], number: int) -> Case:
     """Return a case of a block by its number, from 1, without running any."""
     cases: list[Case] = []
-    generated(block, strategy, lambda case: cases.append(case))
+
+    def test(case: Case) -> None:
+        cases.append(case)
+
+    generated(block, strategy, test)
     return cases[number - 1]

@@ -15,7 +15,7 @@ import msgspec
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Runner, Search
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.report.repro import repro
+from gradcheck_plus.repro import repro
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS, primary

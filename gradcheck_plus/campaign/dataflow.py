@@ -3,7 +3,9 @@
 A statement can be taken out of the middle, a value can be handed in that was computed before, two segments can become one.
 """
 
+import operator
 from collections.abc import Iterator
+from functools import partial
 
 from gradcheck_plus.campaign.edits.common import flattened, following, later, pruned, reaching, replaced, substituted
 from gradcheck_plus.case import Case, Container, Name, Parameter, Primal, Program, Segment, Spec, Statement, Tree
@@ -178,7 +180,7 @@ def _without_outputs(case: Case, program: Program) -> Iterator[Case]:
         for leaf in leaves if len(leaves) > 1 else []:
             if isinstance(leaf, Name) and leaf.name in needed:
                 continue
-            output = pruned(segment.output, lambda other, leaf=leaf: other != leaf)
+            output = pruned(segment.output, partial(operator.ne, leaf))
             if output is not None:
                 yield following(case, _with_segment(program, index, replaced(segment, output=output)))
 

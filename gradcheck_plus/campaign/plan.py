@@ -1,4 +1,4 @@
-"""The parts of a campaign, as data that can be sent to another process, and who runs them. Needs neither torch nor Hypothesis."""
+"""The parts of a campaign, as data that can be sent to another process. Needs neither torch nor Hypothesis."""
 
 from collections import Counter
 from typing import Protocol

@@ -44,9 +44,7 @@ class LocalRunner:
         InvalidArgument: the target, contract, traits or device cannot be used; the message says what can.
     """
 
-    def __init__(
-        self, search: Search, live: Subject | None = None, inflight: str | None = None, *, probe: bool = True
-    ) -> None:
+    def __init__(self, search: Search, live: Subject | None = None, inflight: str | None = None, *, probe: bool = True) -> None:
         self.search, self.settings = search, search.settings
         self.inflight = Inflight(inflight)
         self.inflight.write("probe", 0, 0)
@@ -108,7 +106,9 @@ def aimed(search: Search, pointless: frozenset[str]) -> tuple[str, ...]:
     s = search.settings
     for name in s.traits or ():
         if name in pointless:
-            raise InvalidArgument(f"`trait`={name!r}: the contract excuses whatever a subject does with it. Write another contract.")
+            raise InvalidArgument(
+                f"`trait`={name!r}: the contract excuses whatever a subject does with it. Write another contract."
+            )
     allowed = allowed_traits(search.kind, s.traits, {*s.without, *pointless}, s.dtypes)
     return tuple(t for t in allowed if not search.module or t in MODULE_TRAITS)
 
@@ -135,7 +135,9 @@ def runs_with(found: Sampled, trait: str, device: str) -> bool:
 
 def _cotangents(found: Sampled) -> tuple[Cotangent, ...]:
     names = {r.name for r in found.program.results if r.spec.requires_grad}
-    return tuple(Cotangent(0, path) for path, leaf in walk(found.program.output) if isinstance(leaf, Name) and leaf.name in names)
+    return tuple(
+        Cotangent(0, path) for path, leaf in walk(found.program.output) if isinstance(leaf, Name) and leaf.name in names
+    )
 
 
 _SURROUNDINGS: dict[str, dict[str, Any]] = {

@@ -1,8 +1,8 @@
 """Shrinking: a failing case, made as small and plain as it can be while it fails in the same way.
 
-Hypothesis shrinks the choices that a case was drawn from; where one choice decides what the next ones mean, as in a program, that
-is slow and stops early. This works on the case itself, which is data: take a statement out, hand a value in, merge two segments,
-make a shape smaller, take a trait away. It is delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
+Hypothesis shrinks the choices that a case was drawn from; where one choice decides what the next ones mean, as in a program,
+that is slow and stops early. This works on the case itself, which is data: take a statement out, hand a value in, merge two
+segments, make a shape smaller, take a trait away. It is delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
 Failure-Inducing Input", 2002); `docs/architecture.md` has the figures of both.
 """
 

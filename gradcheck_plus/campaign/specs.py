@@ -1,6 +1,7 @@
 """Smaller specs: the same program on smaller or simpler values, everything along it computed anew."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from gradcheck_plus.campaign.edits.common import propagated, replaced
 from gradcheck_plus.case import Case, Parameter, Primal, Program, Scalar, Spec, Statement, Value
@@ -32,7 +33,11 @@ def _shaped(case: Case) -> Iterator[Case]:
     shapes = dict.fromkeys(p.spec.shape for p in case.primals if p.tensor)
     for shape in shapes:
         for other in _SHAPES[: _SHAPES.index(shape) if shape in _SHAPES else None]:
-            yield from respecified(case, lambda p, a=shape, b=other: replaced(p.spec, shape=b) if p.spec.shape == a else p.spec)
+            yield from respecified(case, partial(_reshaped, old=shape, new=other))
+
+
+def _reshaped(p: Primal, old: Shape, new: Shape) -> Spec:
+    return replaced(p.spec, shape=new) if p.spec.shape == old else p.spec
 
 
 def _simplified(case: Case) -> Iterator[Case]:

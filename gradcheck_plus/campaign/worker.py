@@ -1,7 +1,7 @@
 """The worker process: runs what a campaign asks for, so that a subject that hangs or crashes takes only this process along.
 
-Started as ``python -m gradcheck_plus.campaign.worker``; speaks `gradcheck_plus.campaign.messages` on standard input and on what was
-standard output when it started. Whatever a subject prints goes to standard error.
+Started as ``python -m gradcheck_plus.campaign.worker``; speaks `gradcheck_plus.campaign.messages` on standard input and on what
+was standard output when it started. Whatever a subject prints goes to standard error.
 """
 
 import os

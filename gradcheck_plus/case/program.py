@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from gradcheck_plus.case.trees import Name, Scalar, Tree
+from gradcheck_plus.case.trees import Scalar, Tree
 
 #: "float" is a floating dtype that only the run decides (what autocast makes of a value).
 FLOATS = ("float32", "float64", "bfloat16", "float16", "float")

@@ -1,2 +1,5 @@
 """placeholder"""
-def demo(options): return 0
+
+
+def demo(options):
+    return 0

@@ -59,10 +59,14 @@ def _common(command: argparse.ArgumentParser) -> None:
     search.add_argument("--device", default="cpu", help="cpu, cuda or all (default: cpu)")
     search.add_argument("--dtype", action="append", metavar="NAME", help="only values of this dtype; may be repeated")
     search.add_argument("--trait", action="append", metavar="NAME", help="aim at this trait only; may be repeated")
-    search.add_argument("--no-trait", action="append", default=[], metavar="NAME", help="no case with this trait; may be repeated")
+    search.add_argument(
+        "--no-trait", action="append", default=[], metavar="NAME", help="no case with this trait; may be repeated"
+    )
     search.add_argument("--operation", action="append", metavar="NAME", help="draw from this operation only; may be repeated")
     judged = command.add_argument_group("how it is judged")
-    judged.add_argument("--contract", default="", metavar="NAME|FILE", help="what the subject promises (default: that of its kind)")
+    judged.add_argument(
+        "--contract", default="", metavar="NAME|FILE", help="what the subject promises (default: that of its kind)"
+    )
     judged.add_argument("--no-known", action="store_true", help="report the faults that are known of torch itself, too")
     judged.add_argument("--keep-going", action="store_true", help="report every distinct fault, not only the first")
     judged.add_argument(

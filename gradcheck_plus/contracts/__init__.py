@@ -1,0 +1,1 @@
+"""The contracts that ship with the package, one TOML file each; `gradcheck_plus.expectations` reads them."""

@@ -5,10 +5,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from gradcheck_plus import support
 from gradcheck_plus.case import Case
 from gradcheck_plus.execute import checkpoint, stage
-from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.build import Variant
+from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
@@ -29,7 +30,10 @@ class Driver(Protocol):
 
 
 DRIVERS: dict[Kind, type[Driver]] = {"checkpoint": checkpoint.CheckpointDriver, "stage-backward": stage.StageDriver}
-REFERENCES: dict[Kind, Callable[..., Any]] = {"checkpoint": checkpoint.plain, "stage-backward": stage.plain}
+REFERENCES: dict[Kind, Callable[..., Any]] = {
+    "checkpoint": support.plain_checkpoint,
+    "stage-backward": support.plain_stage_backward,
+}
 
 
 def reference(kind: Kind) -> Subject:

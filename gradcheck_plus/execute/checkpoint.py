@@ -58,8 +58,3 @@ def output_path(forward: int, segment: int, segments: int) -> str:
     """Return how code reaches the output of a segment."""
     name = f"outputs_{forward}" if forward else "outputs"
     return name if segments == 1 else f"{name}[{segment}]"
-
-
-def plain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The reference: no checkpoint at all."""
-    return function(*args, **kwargs)

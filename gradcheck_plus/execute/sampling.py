@@ -105,7 +105,9 @@ def sampled(module: str, inputs: str, device: str) -> Sampled:
     return Sampled(program, tuple(primals))
 
 
-def _called(module: str, inputs: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[Any, str, tuple[str, ...]]:
+def _called(
+    module: str, inputs: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: str
+) -> tuple[Any, str, tuple[str, ...]]:
     """Return what the sample call returns, the dtype of the module's parameters, and the traits of its operations."""
     factory = load(module)
     torch.default_generator.manual_seed(_SEED)

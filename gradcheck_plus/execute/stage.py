@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gradcheck_plus.case import Name, Tree
+from gradcheck_plus.case import Constant, Container, Name, Tree
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.checkpoint import output_path
@@ -80,7 +80,9 @@ class StageDriver:
         for index in reversed(range(len(stages))):
             stage = stages[index]
             grads = self._cotangents(index, stage, arriving, repetition)
-            output, grads = (stage.output, grads) if isinstance(stage.output, tuple | list | dict) else ((stage.output,), (grads,))
+            output, grads = (
+                (stage.output, grads) if isinstance(stage.output, tuple | list | dict) else ((stage.output,), (grads,))
+            )
             returned = self.call(output, grads, list(stage.inputs.values()))
             self._deliver(number, index, stage, returned, arriving)
 
@@ -97,24 +99,22 @@ class StageDriver:
                 continue
             parts = [world.cotangent(drawn[path], output, repetition)] if path in drawn else []
             if isinstance(leaf, Name) and leaf.name in made:
-                parts.append(arriving.pop(leaf.name, None))
-            some = [part for part in parts if part is not None]
+                parts += [arriving.pop(leaf.name)] if leaf.name in arriving else []
             zero = None if world.case.environment.none_for_zero else torch.zeros_like(output)
-            received[path] = sum(some[1:], some[0]) if some else zero
+            received[path] = sum(parts[1:], parts[0]) if parts else zero
         return self._shaped(segment.output, received)
 
     def _shaped(self, tree: Tree, received: dict[str, Any], path: str = "") -> Any:
-        if path in received and not hasattr(tree, "children"):
+        """Return what an output receives, in the structure of the output."""
+        if not isinstance(tree, Container):
             return received[path]
-        children = [self._shaped(c, received, path + s) for s, c in zip(steps(tree), tree.children, strict=True)]  # type: ignore[arg-type,union-attr]
-        pairs = dict(zip(tree.keys, children, strict=True)) if tree.kind == "dict" else {}  # type: ignore[union-attr]
-        if pairs:
-            return dict(reversed(pairs.items())) if self.world.case.environment.reversed_keys else pairs
-        return container(tree.kind, children, self.world.space)  # type: ignore[union-attr]
+        children = [self._shaped(c, received, path + s) for s, c in zip(steps(tree), tree.children, strict=True)]
+        if tree.kind != "dict":
+            return container(tree.kind, children, self.world.space)
+        pairs = list(zip(tree.keys, children, strict=True))
+        return dict(reversed(pairs) if self.world.case.environment.reversed_keys else pairs)
 
-    def _deliver(
-        self, number: int, index: int, stage: _Stage, returned: Any, arriving: dict[str, torch.Tensor]
-    ) -> None:
+    def _deliver(self, number: int, index: int, stage: _Stage, returned: Any, arriving: dict[str, torch.Tensor]) -> None:
         """Take in what a stage backward returned, and pass it on to where the inputs came from."""
         record = self.world.record
         where = f"stage{index}" + (f"_{number}" if number else "")
@@ -142,7 +142,7 @@ def built(tree: Tree, values: dict[str, Any], space: dict[str, Any]) -> Any:
     """Return the value of a tree."""
     if isinstance(tree, Name):
         return values[tree.name]
-    if not hasattr(tree, "children"):
+    if isinstance(tree, Constant):
         return tree.value
     children = [built(child, values, space) for child in tree.children]
     return dict(zip(tree.keys, children, strict=True)) if tree.kind == "dict" else container(tree.kind, children, space)
@@ -159,27 +159,3 @@ def container(kind: str, children: list[Any], space: dict[str, Any]) -> Any:
             return space[f"Named{len(children)}"](*children)
         case _:
             return space[f"Data{len(children)}"](*children)
-
-
-def plain(stage_output: Any, output_grads: Any, input_values: Sequence[Any]) -> tuple[torch.Tensor | None, ...]:
-    """The reference: one plain backward over the stage's graph, then the `.grad` of its inputs, which it clears."""
-    pairs = [(o, g) for o, g in matched(stage_output, output_grads) if o.requires_grad and (g is not None or o.numel() == 1)]
-    if pairs:
-        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
-    tensors = [v if isinstance(v, torch.Tensor) else None for v in input_values]
-    gradients = tuple(None if t is None else t.grad for t in tensors)
-    for t in tensors:
-        if t is not None:
-            t.grad = None
-    return gradients
-
-
-def matched(output: Any, grad: Any) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
-    """Return the tensors of an output, each with its cotangent."""
-    if isinstance(output, torch.Tensor):
-        return [(output, grad)]
-    if isinstance(output, dict):
-        return [pair for key in output for pair in matched(output[key], None if grad is None else grad[key])]
-    if isinstance(output, tuple | list):
-        return [pair for i, o in enumerate(output) for pair in matched(o, None if grad is None else grad[i])]
-    return []

@@ -17,7 +17,7 @@ class Tape(TorchDispatchMode):
     """Records what random operations drew; after `rewind`, puts it back instead of drawing."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # torch does not annotate it
         self.noise: deque[torch.Tensor] = deque()
         self.replaying = False
 

@@ -67,7 +67,9 @@ def _imported(target: str) -> Any:
     value: Any = _file(target, Path(place)) if place.endswith(".py") else _module(target, place)
     for part in attribute.split("."):
         if not hasattr(value, part):
-            known = ", ".join(sorted(n for n in vars(value) if not n.startswith("_"))[:12]) if hasattr(value, "__dict__") else ""
+            known = (
+                ", ".join(sorted(n for n in vars(value) if not n.startswith("_"))[:12]) if hasattr(value, "__dict__") else ""
+            )
             raise InvalidArgument(f"`target`={target!r}: {place} has no attribute {part!r}. It has: {known or 'none'}.")
         value = getattr(value, part)
     return value

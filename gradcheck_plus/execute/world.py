@@ -11,7 +11,7 @@ from torch import nn
 from gradcheck_plus.case import Case, Cotangent, ModuleProgram
 from gradcheck_plus.case.environment import Hook
 from gradcheck_plus.execute.build import Variant, compiled
-from gradcheck_plus.record import Record, storage
+from gradcheck_plus.record import Aspect, Record, Role, storage
 from gradcheck_plus.source import cotangent_source
 
 _SEED = 3
@@ -79,7 +79,7 @@ class World:
 
     def fired(self, role: Literal["hook", "forward-hook"], name: str) -> None:
         """Count one firing of a hook."""
-        key = (role, name, "firings")
+        key: tuple[Role, str, Aspect] = (role, name, "firings")
         self.record.facts[key] = self.record.facts.get(key, 0) + 1
 
     def _halved(self, name: str, grad: torch.Tensor) -> torch.Tensor:
@@ -210,8 +210,8 @@ def generator(device: str) -> torch.Generator:
 def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
     """Put back whatever a case changes for everybody: generators, modes, how memory is handed out.
 
-    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode). Without, what it hands
-    out next holds other numbers than NaN, which an earlier case may have left there.
+    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode). Without, what it
+    hands out next holds other numbers than NaN, which an earlier case may have left there.
     """
     states = [(g, g.get_state()) for g in {torch.default_generator, generator(device)}]
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()

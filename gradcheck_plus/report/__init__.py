@@ -1,0 +1,1 @@
+"""Reports: what a check found, as text, JSON, repro and replay. Nothing here runs a case."""

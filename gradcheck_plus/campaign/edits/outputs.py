@@ -2,7 +2,17 @@
 
 from collections.abc import Callable
 
-from gradcheck_plus.campaign.edits.common import Edit, as_dicts, flattened, following, later, on_program, pruned, replaced, substituted
+from gradcheck_plus.campaign.edits.common import (
+    Edit,
+    as_dicts,
+    flattened,
+    following,
+    later,
+    on_program,
+    pruned,
+    replaced,
+    substituted,
+)
 from gradcheck_plus.case import Case, Name, Program, Segment, Statement, Tree, Value
 from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.operations import CATALOGUE

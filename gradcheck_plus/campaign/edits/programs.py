@@ -52,7 +52,8 @@ def _untied(program: Program) -> Program:
 def _thawed(program: Program) -> Program:
     parameters = tuple(replaced(p, trainable=not p.buffer) for p in program.parameters)
     segments = tuple(
-        replaced(segment, statements=tuple(replaced(s, frozen=False) for s in segment.statements)) for segment in program.segments
+        replaced(segment, statements=tuple(replaced(s, frozen=False) for s in segment.statements))
+        for segment in program.segments
     )
     return replaced(program, parameters=parameters, segments=segments)
 

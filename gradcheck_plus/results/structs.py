@@ -127,7 +127,7 @@ class CheckResult(msgspec.Struct, kw_only=True):
         """
         if self.verdict == "match":
             return
-        from gradcheck_plus.report.text import check_text
+        from gradcheck_plus.results.text import check_text
 
         raise (GradientMismatch if self.verdict == "fault" else Inconclusive)(check_text(self))
 

@@ -1,6 +1,6 @@
 """The body of a repro's ``run``: the schedule of a case written out, line by line, as the executor runs it.
 
-Every variable has the name that leaf paths use, so that a path such as ``params['segment0.linear0.weight'].grad`` is code there.
+Every variable has the name that leaf paths use, so that a path such as ``params['segment0.linear0.weight'].grad`` is code.
 """
 
 from collections.abc import Iterator
@@ -90,7 +90,9 @@ def _suffixed(case: Case, forward: int) -> Case:
     def name(text: str) -> str:
         return f"{text}_{forward}" if text else ""
 
-    primals = tuple(msgspec.structs.replace(p, name=name(p.name), alias=name(p.alias), share=name(p.share)) for p in case.primals)
+    primals = tuple(
+        msgspec.structs.replace(p, name=name(p.name), alias=name(p.alias), share=name(p.share)) for p in case.primals
+    )
     return msgspec.structs.replace(case, primals=primals)
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from gradcheck_plus.case import Case, ModuleProgram, Program
 from gradcheck_plus.case.trees import names
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.report.scenario import Outputs, boundary, scenario
+from gradcheck_plus.repro.scenario import Outputs, boundary, scenario
 from gradcheck_plus.source import program_source
 from gradcheck_plus.subject import Kind
 
 _WIDTH = 100
+#: The parameter that the implementation under test is passed as, and plain autograd in its place.
 _ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage_backward"}
+_PLAIN: dict[Kind, str] = {"checkpoint": "plain_checkpoint", "stage-backward": "plain_stage_backward"}
 
 
 def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, target: str, title: str, device: str = "cpu") -> str:
@@ -38,7 +40,7 @@ def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, targe
         body.insert(0, "torch.use_deterministic_algorithms(True, warn_only=True)  # memory that was never written reads as NaN")
     modules = program_source(case.program, forward=kind == "checkpoint")
     run = "\n".join([f"def run({_ARGUMENT[kind]}):", *(f"    {line}" for line in needed(body, case))])
-    program = "\n\n\n".join([modules.rstrip(), run, plain_source(kind), "\n".join(_verdict(mismatch))])
+    program = "\n\n\n".join([modules.rstrip(), run, "\n".join(_verdict(mismatch, _PLAIN[kind]))])
     program = re.sub(r"\n{3,}", "\n\n\n", program)
     used = vocabulary(program, device)
     parts = [_header(title, mismatch), imports(program + used, case, target, kind), used, program]
@@ -56,7 +58,12 @@ def needed(body: list[str], case: Case) -> list[str]:
         name, assigned, value = line.partition(" = ")
         if line == "fill(model)" and parameterless:
             continue
-        if assigned and name in _INCIDENTAL and "model(" not in value and not re.search(rf"(?<![\w.]){re.escape(name)}\b", after):
+        if (
+            assigned
+            and name in _INCIDENTAL
+            and "model(" not in value
+            and not re.search(rf"(?<![\w.]){re.escape(name)}\b", after)
+        ):
             continue
         kept.insert(0, line)
     return kept
@@ -105,9 +112,9 @@ def _observation(case: Case, m: Mismatch) -> list[str]:
         return []
     leaf = _as_variables(case, m.leaf)
     match m.role, m.kind:
-        case ("hook" | "forward-hook"), _:
+        case (("hook" | "forward-hook"), _):
             return [f"return fired[{m.leaf!r}]"]
-        case ("rng" | "mode"), _:
+        case (("rng" | "mode"), _):
             return [f"return {leaf.partition(' after ')[0]}"]
         case _, "requires-grad":
             return [f"return {leaf}.requires_grad"]
@@ -117,7 +124,7 @@ def _observation(case: Case, m: Mismatch) -> list[str]:
             return [f"return structure({leaf})"]
         case _, "alias":
             return [f"return shared({leaf}, {{{_inputs(case)}}})"]
-        case ("output" | "input" | "buffer"), _:
+        case (("output" | "input" | "buffer"), _):
             return [f"return {leaf}.detach().clone()"]
         case _:
             return [f"return {leaf}"]
@@ -134,7 +141,7 @@ def _as_variables(case: Case, leaf: str) -> str:
     """Return a leaf path with the names that the program gives the things that stage by stage records speak of.
 
     Example:
-        >>> from gradcheck_plus.report.repro import _STAGE
+        >>> from gradcheck_plus.repro import _STAGE
         >>> bool(_STAGE.match("stage1_1.gradients['h0']"))
         True
     """
@@ -154,14 +161,14 @@ def _as_variables(case: Case, leaf: str) -> str:
 _STAGE = re.compile(r"stage(\d+)(?:_(\d+))?\.(gradients|inputs)(?:\['(\w+)'\])?(.*)")
 
 
-def _verdict(m: Mismatch) -> list[str]:
+def _verdict(m: Mismatch, plain: str) -> list[str]:
     """Return the lines that compare."""
     match m.kind:
         case "raises" | "hang" | "crash":
-            return ["run(plain)", f"run(subject)  # {m.got}"]
+            return [f"run({plain})", f"run(subject)  # {m.got}"]
         case "not-raised":
             return [
-                "for implementation in (plain, subject):",
+                f"for implementation in ({plain}, subject):",
                 "    try:",
                 "        run(implementation)",
                 "    except RuntimeError:",
@@ -175,34 +182,27 @@ def _verdict(m: Mismatch) -> list[str]:
         case "value" | "not-repeatable" | "state":
             atol = m.figures.allowed if m.figures and m.figures.rule != "bitwise" else 0
             return [
-                "expected, got = run(plain), run(subject)",
+                f"expected, got = run({plain}), run(subject)",
                 f"torch.testing.assert_close(got, expected, rtol=0, atol={atol!r}, equal_nan=True)",
             ]
         case _:
             test = "expected == got"
-    return ["expected, got = run(plain), run(subject)", f'assert {test}, f"expected {{expected}}, got {{got}}"']
+    return [f"expected, got = run({plain}), run(subject)", f'assert {test}, f"expected {{expected}}, got {{got}}"']
 
 
 # what programs use ------------------------------------------------------------------------------------------------------
 
 
-def plain_source(kind: Kind) -> str:
-    """Return plain autograd in the place of an implementation of a kind."""
-    if kind == "checkpoint":
-        return "def plain(function, *args, **kwargs):\n    return function(*args, **kwargs)"
-    return _definitions("plain_stage.py")["plain"] + "\n\n\n" + _definitions("plain_stage.py")["leaves"]
-
-
 def vocabulary(program: str, device: str) -> str:
     """Return the definitions that a program uses, of those in `gradcheck_plus.support`, without docstrings."""
-    known = {**_definitions("support.py"), **_definitions("comparing.py")}
-    used: dict[str, None] = {}
+    known = _definitions()
+    used: set[str] = set()
 
     def add(text: str) -> None:
-        for name in known:
+        for name, definition in known.items():
             if name not in used and re.search(rf"(?<![\w.'\"]){name}\b", text):
-                used[name] = None
-                add(known[name])
+                used.add(name)
+                add(definition)
 
     add(program)
     text = "\n\n\n".join(known[name] for name in known if name in used)
@@ -211,10 +211,9 @@ def vocabulary(program: str, device: str) -> str:
 
 
 @cache
-def _definitions(file: str) -> dict[str, str]:
-    """Return the functions, classes and containers of a file, by name, without docstrings."""
-    folder = "gradcheck_plus" if file == "support.py" else "gradcheck_plus.report"
-    tree = ast.parse((resources.files(folder) / file).read_text(encoding="utf-8"))
+def _definitions() -> dict[str, str]:
+    """Return the functions, classes and containers of `gradcheck_plus.support`, by name, without docstrings."""
+    tree = ast.parse((resources.files("gradcheck_plus") / "support.py").read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

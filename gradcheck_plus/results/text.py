@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.results import CheckResult, Excused, Fault
+from gradcheck_plus.results.structs import CheckResult, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
 from gradcheck_plus.traits import traits
 
@@ -40,7 +40,9 @@ def _counts(result: CheckResult) -> str:
     c = result.cases
     speed = f"{result.volatile['seconds']:.1f} s, {result.volatile['cases_per_second']:.0f} cases a second"
     said = f"seed {result.seed}: {c.run} cases, {c.judged} judged"
-    said += "".join(f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n)
+    said += "".join(
+        f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n
+    )
     return f"{said}; {result.pairs.judged} of {result.pairs.possible} pairs of traits met; {speed}"
 
 

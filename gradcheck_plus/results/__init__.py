@@ -1,0 +1,44 @@
+"""What a check says: as structs, which are the JSON of ``--json``, and as text."""
+
+from gradcheck_plus.results.structs import (
+    FAULT,
+    INCONCLUSIVE,
+    MATCH,
+    SCHEMA,
+    TOOL_FAILED,
+    WRONG_CALL,
+    CheckResult,
+    Counts,
+    Divergence,
+    Excused,
+    Fault,
+    Pairs,
+    Report,
+    Tool,
+    Verdict,
+    exit_code,
+)
+from gradcheck_plus.results.text import case_lines, check_text, headline, mismatch_text
+
+__all__ = [
+    "FAULT",
+    "INCONCLUSIVE",
+    "MATCH",
+    "SCHEMA",
+    "TOOL_FAILED",
+    "WRONG_CALL",
+    "CheckResult",
+    "Counts",
+    "Divergence",
+    "Excused",
+    "Fault",
+    "Pairs",
+    "Report",
+    "Tool",
+    "Verdict",
+    "case_lines",
+    "check_text",
+    "exit_code",
+    "headline",
+    "mismatch_text",
+]
