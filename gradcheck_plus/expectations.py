@@ -143,5 +143,10 @@ def _parsed(name: str, text: str) -> Contract:
     for entry in file.expectation:
         if entry.trait != ANY and entry.trait not in TRAITS:
             raise unknown("trait", entry.trait, TRAITS)
+        if not entry.source.strip():
+            raise InvalidArgument(
+                f"`source`='' of the entry for `trait`={entry.trait!r} in `contract`={name!r}: a limit without a public source is "
+                f"a fault. Write the URL or the document that says so."
+            )
     inherited = [e for parent in file.extends for e in contract(parent).expectations]
     return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)

@@ -4,6 +4,7 @@ Started as ``python -m gradcheck_plus.campaign.worker``; speaks `gradcheck_plus.
 was standard output when it started. Whatever a subject prints goes to standard error.
 """
 
+import gc
 import os
 import sys
 import traceback
@@ -18,6 +19,7 @@ from gradcheck_plus.errors import InvalidArgument
 
 def main() -> None:
     """Answer requests until standard input ends."""
+    gc.freeze()  # what imports made lives as long as the process, and need not be looked at again and again
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         serve(sys.stdin.buffer, answers)

@@ -236,20 +236,47 @@ class Facts:
         return any(count + before > 2 and len(sides[name]) > 1 for name, count in counts.items())
 
     @property
+    def shared_cast(self) -> bool:
+        """Does autocast make one low copy of an input that a region uses twice, or one a use?
+
+        It remembers the copies of leaves that are no views; a value that is none becomes one inside a region.
+        """
+        if not self.environment.autocast:
+            return False
+        for segment in self.regions:
+            uses: Counter[str] = Counter()
+            for statement in segment.statements:
+                for position, name in enumerate(statement.operands):
+                    uses[name] += CATALOGUE[statement.operation].uses if position == 0 else 1
+            if any(uses[name] > 1 and self.differentiable(name) for name in names(*segment.inputs)):
+                return True
+        return False
+
+    @property
     def free_strides(self) -> bool:
         """May a gradient cross a cut with other than standard strides, towards an operation whose bits depend on them?
 
-        Where a graph ends in a leaf, autograd lays the gradient out as the leaf is; where it goes on, it does not.
+        Where a graph ends in a leaf, autograd lays the gradient out as the leaf is; where it goes on, it does not. And where a
+        value is both returned and used inside, zeros may be added for what the caller does not send: the sum has the strides of
+        one or of the other.
         """
         sensitive = {p.name for p in self.passed if p.layout == "expanded-view" and p.spec.requires_grad}
+        odd = any(c.layout != "contiguous" for c in self.case.cotangents)
+        several = sum(not _elementwise(s) for s in self.program.statements) > 1
         for segment in self.program.segments:
             lays_out = any(not _elementwise(s) for s in segment.statements)
             crosses = self._crosses(segment, sensitive)
-            if lays_out and crosses:
+            if crosses and (lays_out or odd):
+                return True
+            if lays_out and (odd or several) and segment.region and self._returned_and_used(segment):
                 return True
             if lays_out or crosses:
                 sensitive |= self.made(segment)
         return False
+
+    def _returned_and_used(self, segment: Segment) -> bool:
+        used = {o for s in segment.statements for o in s.operands}
+        return any(name in used and self.differentiable(name) for name in names(segment.output))
 
     def _crosses(self, segment: Segment, sensitive: set[str]) -> bool:
         return any(name in sensitive and self.differentiable(name) for name in names(*segment.inputs))

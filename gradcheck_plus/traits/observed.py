@@ -54,6 +54,14 @@ TABLE = (
         inexact=True,
     ),
     Trait(
+        "shared-cast",
+        "autocast may cast an input of a region once or once a use",
+        lambda f: f.shared_cast,
+        "torch.amp documentation",
+        drawn=False,
+        inexact=True,
+    ),
+    Trait(
         "other-kernel",
         "an operation that takes another kernel without grad mode",
         lambda f: any(o.other_kernel for _, o in f.operations),

@@ -5,7 +5,6 @@ outputs that are inputs or views of them, outputs without grad, `None` where no 
 stands in the contract ``function-checkpoint``.
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gradcheck_plus.zoo import graphs
-from gradcheck_plus.zoo.planted import ZOO, Planted
+from gradcheck_plus.zoo.planted import ZOO, Planted, described
 from gradcheck_plus.zoo.trees import Rebuild, flattened
 
 #: Outputs that take part in a backward, each with what it receives.
@@ -34,6 +33,7 @@ class Region:
         generator: the state of the CPU's generator before the call.
         devices: the other devices in use, and the states of their generators.
         autocast: for each kind of device, whether autocast is on, and its dtype.
+        places: which of the output's tensors come from the node that stands for the region: those that are no inputs, each once.
         notes: whatever else an implementation wants to remember.
     """
 
@@ -43,6 +43,7 @@ class Region:
     generator: Tensor
     devices: tuple[Sequence[int], list[Tensor]]
     autocast: dict[str, tuple[bool, torch.dtype]]
+    places: list[int] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -60,17 +61,17 @@ class FunctionCheckpoint:
         """Call the function; gradients will come from a recompute."""
         given, rebuild = flattened((args, kwargs))
         region = self.region(function, rebuild, given)
-        inner = cut_off(given, region.flags)
-        output = self.call(region, inner)
-        outer = {id(a): b for a, b in zip(inner, given, strict=True)}
-        made = new_tensors(output, inner)
+        inner = self.cut_off(region, given)
+        returned, put_back = flattened(self.call(region, inner))
+        outer = {id(a): b for a, b in zip(inner, given, strict=True)}  # an input that is returned is handed back as it is
+        region.places = sorted({id(t): place for place, t in reversed(list(enumerate(returned))) if id(t) not in outer}.values())
+        made = [returned[place] for place in region.places]
         if made:
             # What no output depends on must not seem to take part, or whatever made it would run backward for nothing.
             reached = {id(leaf) for leaf in graphs.leaves(made)}
             taken = [b if id(a) in reached else b.detach() for a, b in zip(inner, given, strict=True)]
-            outputs = _Recomputed.apply(self, region, made, self.anchor(), *taken)
+            outputs = _Recomputed.apply(self, region, made, self.anchor(region), *taken)
             outer |= {id(a): b for a, b in zip(made, outputs, strict=True)}
-        returned, put_back = flattened(output)
         return put_back(iter([outer[id(t)] for t in returned]))
 
     # the forward ----------------------------------------------------------------------------------------------------
@@ -82,12 +83,16 @@ class FunctionCheckpoint:
         flags = [t.requires_grad for t in given]
         return Region(function, rebuild, flags, torch.get_rng_state(), get_device_states(*given), autocast)
 
+    def cut_off(self, region: Region, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return leaves on the same memory."""
+        return [t.detach().requires_grad_(flag) for t, flag in zip(tensors, region.flags, strict=True)]
+
     def call(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         """Call the function on some inputs."""
         args, kwargs = region.rebuild(iter(inputs))
         return region.function(*args, **kwargs)
 
-    def anchor(self) -> Tensor:
+    def anchor(self, region: Region) -> Tensor:
         """Return an input that requires grad: there may be no other, though parameters do."""
         return torch.empty(0, requires_grad=True)
 
@@ -103,10 +108,11 @@ class FunctionCheckpoint:
 
     def backward(self, region: Region, saved: Sequence[Tensor], received: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Return the gradients of the inputs, given the saved inputs and what the outputs received."""
-        inputs = cut_off(self.unpacked(region, saved), region.flags)
+        inputs = self.cut_off(region, self.unpacked(region, saved))
         with torch.enable_grad(), self.noise(region), self.precision(region):
-            output = self.recompute(region, inputs)
-        self.differentiate(region, self.pairs(new_tensors(output, inputs), received), inputs)
+            returned, _ = flattened(self.recompute(region, inputs))
+        outputs = [returned[place] for place in region.places]
+        self.differentiate(region, self.pairs(outputs, received), inputs)
         return self.gradients(region, inputs)
 
     def unpacked(self, region: Region, saved: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -161,17 +167,6 @@ class _Recomputed(torch.autograd.Function):
         return (None, None, None, None, *ctx.checkpoint.backward(ctx.region, ctx.saved_tensors, received))
 
 
-def cut_off(tensors: Sequence[Tensor], flags: Sequence[bool]) -> list[Tensor]:
-    """Return leaves on the same memory."""
-    return [t.detach().requires_grad_(flag) for t, flag in zip(tensors, flags, strict=True)]
-
-
-def new_tensors(output: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return the tensors of an output that are no inputs, each once: an input is handed back as it is."""
-    own = {id(t) for t in inputs}
-    return list({id(t): t for t in flattened(output)[0] if id(t) not in own}.values())
-
-
 @contextmanager
 def _noise(region: Region) -> Iterator[None]:
     devices, states = region.devices
@@ -185,8 +180,9 @@ def _noise(region: Region) -> Iterator[None]:
 twin = FunctionCheckpoint()
 
 
-def plant(name: str, faulty: FunctionCheckpoint, *, trigger: tuple[str, ...] = (), source: str, statements: int = 1) -> None:
+def plant(name: str, faulty: FunctionCheckpoint, *, trigger: str = "", source: str, statements: int = 1) -> None:
     """Enter a fault of this make into the zoo; its docstring says what is wrong."""
+    meaning = described(faulty)
     ZOO.add(
         Planted(
             name=name,
@@ -195,7 +191,7 @@ def plant(name: str, faulty: FunctionCheckpoint, *, trigger: tuple[str, ...] = (
             twin=twin,
             trigger=trigger,
             source=source,
-            meaning=" ".join((inspect.getdoc(faulty) or "").split()),
+            meaning=meaning,
             contract="function-checkpoint",
             statements=statements,
         )

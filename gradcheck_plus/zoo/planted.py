@@ -1,5 +1,6 @@
 """What an entry of the fault zoo is, and the zoo itself."""
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ class Planted:
         kind: how it is called.
         faulty: the implementation that the tool must find; a name of the module that defines it.
         twin: its corrected form, on which the tool must stay silent; a name of its module too.
-        trigger: the traits that every case has that shows the fault.
+        trigger: the traits that a case must have to show the fault, as in ``"several-outputs nested-output"``; where one of
+            several sets will do, ``|`` stands between them.
         source: where somebody reported a fault of this kind, or what it breaks.
         meaning: what is wrong with it, in a sentence.
         contract: what the twin promises; the fault is none that this excuses.
@@ -29,11 +31,16 @@ class Planted:
     kind: Kind
     faulty: Callable[..., Any]
     twin: Callable[..., Any]
-    trigger: tuple[str, ...]
+    trigger: str
     source: str
     meaning: str
     contract: str
     statements: int = 1
+
+    @property
+    def triggers(self) -> list[frozenset[str]]:
+        """The sets of traits of which a case must have one whole."""
+        return [frozenset(alternative.split()) for alternative in self.trigger.split("|")]
 
     @property
     def target(self) -> str:
@@ -54,3 +61,8 @@ def _target(call: Callable[..., Any]) -> str:
     module = sys.modules[call.__module__]
     name = next(name for name, value in vars(module).items() if value is call)
     return f"{module.__name__}:{name}"
+
+
+def described(call: Callable[..., Any]) -> str:
+    """Return the docstring of an implementation as one line."""
+    return " ".join((inspect.getdoc(call) or "").split())
