@@ -38,7 +38,9 @@ def _tidied(before: Case, after: Case) -> Case:
     for segment in after.program.segments:
         gone = {n for n in names(*segment.inputs) if n in was_used and n not in _uses(segment)}
         segments.append(_not_passed(segment, gone) if gone else segment)
-    program = replaced(after.program, segments=tuple(segments))
+    left = {operand for s in after.program.statements for operand in s.operands}
+    parameters = tuple(p for p in after.program.parameters if p.name in left or p.name not in was_used)
+    program = replaced(after.program, segments=tuple(segments), parameters=parameters)
     passed = {n for s in segments for n in names(*s.inputs)}
     holders = {p.alias or p.share for p in after.primals if p.name in passed}
     kept = replaced(after, primals=tuple(p for p in after.primals if p.name in passed | holders))

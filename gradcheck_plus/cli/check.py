@@ -44,10 +44,9 @@ def check(options: argparse.Namespace) -> int:
     return code
 
 
-def run(search: Search, bar: Progress | None) -> tuple[CheckResult, Tool]:
-    """Run one check in a process of its own."""
-    name = search.module or search.target
-    reporter = Reporter(name, search.settings.max_examples, bar)
+def run(search: Search, bar: Progress | None, name: str = "") -> tuple[CheckResult, Tool]:
+    """Run one check in a process of its own, under a name in the progress display."""
+    reporter = Reporter(name or search.module or search.target, search.settings.max_examples, bar)
     with RemoteRunner(search, reporter.tick) as runner:
         result = Campaign(search, runner, reporter.progress).run()
         reporter.end()

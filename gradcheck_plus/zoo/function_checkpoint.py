@@ -33,7 +33,7 @@ class Region:
         generator: the state of the CPU's generator before the call.
         devices: the other devices in use, and the states of their generators.
         autocast: for each kind of device, whether autocast is on, and its dtype.
-        places: which of the output's tensors come from the node that stands for the region: those that are no inputs, each once.
+        places: which of the output's tensors come from the node that stands for the region, each once.
         notes: whatever else an implementation wants to remember.
     """
 
@@ -63,7 +63,8 @@ class FunctionCheckpoint:
         region = self.region(function, rebuild, given)
         inner = self.cut_off(region, given)
         returned, put_back = flattened(self.call(region, inner))
-        outer = {id(a): b for a, b in zip(inner, given, strict=True)}  # an input that is returned is handed back as it is
+        # An input that is returned is handed back as it is; one that requires grad goes through the node, on the same memory.
+        outer = {id(a): b for a, b in zip(inner, given, strict=True) if not a.requires_grad}
         region.places = sorted({id(t): place for place, t in reversed(list(enumerate(returned))) if id(t) not in outer}.values())
         made = [returned[place] for place in region.places]
         if made:
