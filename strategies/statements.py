@@ -57,7 +57,7 @@ class Builder:
     def statement(self, segment: int, *, first: bool) -> None:
         """Draw one statement of a segment; shrinks towards ``sin`` of the newest value."""
         operand = self._operand(segment, first=first)
-        operation = self._operation(operand, segment)
+        operation = self._again(operand) or self._operation(operand, segment)
         partners = self._partners(operation, operand, segment)
         if partners is None:
             operation, partners = CATALOGUE[_FALLBACK], ()
@@ -104,10 +104,18 @@ class Builder:
         if waiting and self.c.chance(50):
             taking = [o for o in fitting if o.partners and _fits(o, 0, live.spec, self.values[waiting[0]].spec)]
             fitting = taking or fitting
-        elif (themes := sorted({o.traits for o in fitting if o.traits})) and self.c.chance(50 if self.c.eager else 25):
+        elif (themes := sorted({t for o in fitting for t in o.traits})) and self.c.chance(50 if self.c.eager else 25):
             theme = self.c.pick(themes)
-            fitting = [o for o in fitting if o.traits == theme]
+            fitting = [o for o in fitting if theme in o.traits]
         return self.c.pick(fitting) if fitting else CATALOGUE[_FALLBACK]
+
+    def _again(self, operand: str) -> Operation | None:
+        """Draw an operation whose module is there already and takes this value too, so that modules are shared."""
+        if not self.modules or "tied-parameter" not in self.c.on or not self.c.chance(35):
+            return None
+        known = {name for name, _ in self.modules}
+        fitting = [o for o in self._fitting(operand) if o.name in known and not o.in_place]
+        return self.c.pick(fitting) if fitting else None
 
     def _partners(self, operation: Operation, operand: str, segment: int) -> tuple[str, ...] | None:
         """Draw the other operands; None where one cannot be had."""

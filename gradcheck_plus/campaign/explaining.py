@@ -24,9 +24,12 @@ def explain(
     inflight: Inflight,
     *,
     skip: frozenset[int] = frozenset(),
+    hold: str = "",
     seconds: float | None = None,
 ) -> Explained | None:
     """Shrink a failure while a mismatch with this key remains, and name the traits that it needs.
+
+    With a trait to `hold`, the failure is first shrunk as far as it keeps that trait, and then further.
 
     Returns:
         None if the case does not fail this way any more.
@@ -36,7 +39,7 @@ def explain(
     if mismatch is None:
         return None
     deadline = float("inf") if seconds is None else time.monotonic() + seconds
-    shrinker = Shrinker(failure.case, mismatch, judge, inflight, skip, deadline)
+    shrinker = Shrinker(failure.case, mismatch, judge, inflight, skip, deadline, hold)
     shrinker.run()
     trigger = tuple(sorted(filter(telling, traits(shrinker.case))))
     return Explained(shrinker.case, shrinker.mismatch, trigger, tuple(sorted(shrinker.keys)), shrinker.tried)

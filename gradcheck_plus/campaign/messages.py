@@ -29,11 +29,12 @@ class FindCase(msgspec.Struct, frozen=True, tag=True):
 
 
 class Explain(msgspec.Struct, frozen=True, tag=True):
-    """Shrink and explain a failure; candidates with these numbers are not run."""
+    """Shrink and explain a failure, holding a trait; candidates with these numbers are not run."""
 
     failure: Failure
     key: Key
     seconds: float | None
+    hold: str = ""
     skip: frozenset[int] = frozenset()
 
 

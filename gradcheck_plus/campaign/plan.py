@@ -149,7 +149,7 @@ class Runner(Protocol):
     def case_of(self, block: Block, number: int) -> Case:
         """Return a case of a block without running it."""
 
-    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
+    def explain(self, failure: Failure, key: Key, seconds: float | None, *, hold: str = "") -> Explained | None:
         """Shrink and explain a failure; None if it does not fail any more."""
 
     def inspect(self, case: Case) -> Inspected:

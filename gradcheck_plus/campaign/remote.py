@@ -107,12 +107,12 @@ class RemoteRunner:
         assert case is not None
         return case
 
-    def explain(self, failure: Failure, key: Key, seconds: float | None) -> Explained | None:
+    def explain(self, failure: Failure, key: Key, seconds: float | None, *, hold: str = "") -> Explained | None:
         """Shrink and explain a failure; None if it does not fail any more, or cannot be run here."""
         skip: frozenset[int] = frozenset()
         for _ in range(MOST_LOST):
             try:
-                return self._ask(Explain(failure, key, seconds, skip)).explained
+                return self._ask(Explain(failure, key, seconds, hold, skip)).explained
             except Lost as lost:
                 self._start()
                 if not lost.number:

@@ -76,11 +76,11 @@ class LocalRunner:
         return case_of(block, self.strategy, number)
 
     def explain(
-        self, failure: Failure, key: Key, seconds: float | None, *, skip: frozenset[int] = frozenset()
+        self, failure: Failure, key: Key, seconds: float | None, *, hold: str = "", skip: frozenset[int] = frozenset()
     ) -> Explained | None:
         """Shrink and explain a failure, leaving out some candidates; None if it does not fail any more."""
         with single_thread():
-            return explain(failure, key, self.decide, self.inflight, skip=skip, seconds=seconds)
+            return explain(failure, key, self.decide, self.inflight, skip=skip, hold=hold, seconds=seconds)
 
     def inspect(self, case: Case) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""

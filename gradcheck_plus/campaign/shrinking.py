@@ -3,7 +3,7 @@
 Hypothesis shrinks the choices that a case was drawn from; where one choice decides what the next ones mean, as in a program,
 that is slow and stops early. This works on the case itself, which is data: take a statement out, hand a value in, merge two
 segments, make a shape smaller, take a trait away. It is delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
-Failure-Inducing Input", 2002); `docs/architecture.md` has the figures of both.
+Failure-Inducing Input", 2002).
 """
 
 import time
@@ -30,6 +30,7 @@ class Shrinker:
         judge: judges a case.
         inflight: told before each candidate, so that one that hangs can be left out.
         skip: the numbers of candidates that are not run.
+        hold: a trait that the case must keep; empty for none.
         deadline: no candidate is begun after this moment of `time.monotonic`; the best so far stands.
         keys: the keys of everything that differs in the simplest case.
         tried: how many candidates were run.
@@ -41,13 +42,21 @@ class Shrinker:
     inflight: Inflight
     skip: frozenset[int] = frozenset()
     deadline: float = float("inf")
+    hold: str = ""
     keys: set[Key] = field(default_factory=set)
     tried: int = 0
     remembered: set[Case] = field(default_factory=set)
 
     def run(self) -> None:
-        """Shrink until nothing makes the case simpler."""
+        """Shrink until nothing makes the case simpler; with a trait to hold, first while holding it, then without."""
         self.keys.add(self.mismatch.key)
+        if self.hold:
+            self._run()
+            self.hold = ""
+            self.remembered.clear()
+        self._run()
+
+    def _run(self) -> None:
         while self._smaller(dataflow.smaller) or self._plainer() or self._smaller(specs.simpler):
             pass
 
@@ -77,7 +86,7 @@ class Shrinker:
             return False
         verdict = self.judge(candidate)
         kept = next((m for m in verdict.faults if m.key == self.mismatch.key), None)
-        if kept is None or lost in verdict.traits:
+        if kept is None or lost in verdict.traits or (self.hold and self.hold not in verdict.traits):
             return False
         self.case, self.mismatch = candidate, kept
         self.keys = {m.key for m in verdict.faults}

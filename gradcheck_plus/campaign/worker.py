@@ -52,8 +52,8 @@ def answer(runner: LocalRunner, request: RunBlock | FindCase | Explain | Inspect
             return Reply(outcome=runner.block(block))
         case FindCase(block, number):
             return Reply(case=runner.case_of(block, number))
-        case Explain(failure, key, seconds, skip):
-            return Reply(explained=runner.explain(failure, key, seconds, skip=skip))
+        case Explain(failure, key, seconds, hold, skip):
+            return Reply(explained=runner.explain(failure, key, seconds, hold=hold, skip=skip))
         case Inspect(case):
             return Reply(inspected=runner.inspect(case))
         case Judge(case):
