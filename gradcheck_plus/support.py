@@ -99,6 +99,35 @@ class PowerPair(torch.autograd.Function):
         return grad_first * w + grad_second * w * w, grad_first * x + grad_second * 2 * x * w
 
 
+class ScaleAndShift(torch.autograd.Function):
+    """(x * w, x + w) for a row w: two results, whose gradients meet in both operands."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w, x + w
+
+    @staticmethod
+    def backward(ctx, grad_scaled, grad_shifted):
+        x, w = ctx.saved_tensors
+        return grad_scaled * w + grad_shifted, (grad_scaled * x + grad_shifted).sum_to_size(w.shape)
+
+
+class SinAndCos(torch.autograd.Function):
+    """(sin(x), cos(x)): each result is saved for the gradient of the other."""
+
+    @staticmethod
+    def forward(ctx, x):
+        sin, cos = x.sin(), x.cos()
+        ctx.save_for_backward(sin, cos)
+        return sin, cos
+
+    @staticmethod
+    def backward(ctx, grad_sin, grad_cos):
+        sin, cos = ctx.saved_tensors
+        return grad_sin * cos - grad_cos * sin
+
+
 class ExpAndIndex(torch.autograd.Function):
     """(exp(x / 4), index of the largest element): the second result is not differentiable."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from gradcheck_plus.campaign.explaining import telling
 from gradcheck_plus.campaign.plan import Described, Explained, Failure, Inspected, Key, Outcome, Runner, Search
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
@@ -13,7 +14,7 @@ from gradcheck_plus.repro import repro
 from gradcheck_plus.results import Fault
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS, primary
-from gradcheck_plus.traits import TRAITS, traits
+from gradcheck_plus.traits import traits
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
 MOST_FAULTS = 40
@@ -61,10 +62,12 @@ class Distinct:
             self._add(failure, mismatch.key, explained or _as_met(failure, mismatch))
 
     def _add(self, failure: Failure, key: Key, explained: Explained) -> None:
+        listed = self._listed(explained)
         self.explained.append(explained)
         self.done.add((failure.block, failure.number, key))
-        self._take(self._fault(failure, explained), explained)
-        self.changed()
+        if not listed:
+            self._take(self._fault(failure, explained), explained)
+            self.changed()
 
     def look_behind(self, outcome: Outcome) -> None:
         """Look for faults that stand behind another one, whose trigger their cases have too.
@@ -79,11 +82,19 @@ class Distinct:
             if explained is not None and trait in (explained.trigger or ()):
                 self._add(failure, key, explained)
 
+    def _listed(self, explained: Explained) -> bool:
+        """Is this a fault that is listed already, with more around it? A wrong gradient may have more than one cause."""
+        key, had = explained.mismatch.key, traits(explained.case)
+        return _group(key)[1] != _GRADIENT and any(accounts_for(e, key, had) for e in self.explained)
+
     def _take(self, fault: Fault, explained: Explained) -> None:
-        """Add a fault, in the place of those that turn out to be the same with more around it."""
+        """Add a fault, in the place of those that turn out to be the same with more around it.
+
+        A wrong gradient is listed beside another one that needs less: two causes can stand in one program, and it was shrunk.
+        """
         if fault.fingerprint in {f.fingerprint for f in self.faults}:
             return
-        for old in list(self.faults):
+        for old in [f for f in self.faults if f.role not in _GROUP]:
             key, had = (old.kind, old.role, old.error), traits(Case.from_json(old.case))
             if explained.trigger is not None and old.trigger is not None and accounts_for(explained, key, had):
                 self.faults.remove(old)
@@ -150,7 +161,7 @@ def second_looks(outcome: Outcome, explained: Sequence[Explained]) -> list[tuple
         rate = len(failing) / max(outcome.counts.judged, 1)
         gradient = group[1] == _GRADIENT
         known = {trait for e in explained if any(_group(key) == group for key in e.keys) for trait in (e.trigger or ())}
-        for trait in sorted({t for failure, _ in failing for t in failure.traits if TRAITS[t].drawn} - known):
+        for trait in sorted({t for failure, _ in failing for t in filter(telling, failure.traits)} - known):
             having = [(failure, key) for failure, key in failing if trait in failure.traits]
             lift = len(having) / max(outcome.traits.get(trait, 0), len(having)) / rate
             if lift > LIFT or (gradient and trait in brought):

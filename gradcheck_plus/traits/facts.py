@@ -187,6 +187,12 @@ class Facts:
         return reached
 
     @property
+    def several_gradients(self) -> bool:
+        """Does a custom Function have several results that receive a gradient?"""
+        own = [s for s, operation in self.operations if "custom-function" in operation.traits]
+        return any(sum(r.name in self.reached for r in s.results) > 1 for s in own)
+
+    @property
     def unreached_output(self) -> bool:
         """Does an output of a region require grad but receive none?"""
         return any(self.differentiable(name) and name not in self.reached for _, name in self.outputs)

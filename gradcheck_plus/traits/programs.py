@@ -61,6 +61,13 @@ TABLE = (
         _operation("custom-function"),
         "pytorch/pytorch#170277",
     ),
+    Trait(
+        "several-gradients",
+        "several results of a `torch.autograd.Function` receive a gradient",
+        lambda f: f.several_gradients,
+        "pytorch/pytorch#170277",
+        needs=("custom-function", "several-results"),
+    ),
     Trait("control-flow", "a branch that depends on a value", _operation("control-flow"), "pytorch/pytorch#152827"),
     Trait(
         "low-precision",
