@@ -23,8 +23,7 @@ from gradcheck_plus.execute.targets import importable, named
 from gradcheck_plus.expectations import contract as find_contract
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
-from gradcheck_plus.results import mismatch_text
-from gradcheck_plus.results import CheckResult, Counts, Excused, Pairs
+from gradcheck_plus.results import CheckResult, Costs, Counts, Excused, Pairs, mismatch_text
 from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind, Subject
 from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, subject
@@ -136,10 +135,11 @@ def merged(results: list[CheckResult]) -> CheckResult:
     """Return one result for several checks of one module: the worst verdict, and everything that each found."""
     order = ("fault", "inconclusive", "match")
     worst = min(results, key=lambda r: order.index(r.verdict))
-    counts = Counts()
+    counts, costs = Counts(), Costs()
     traits: dict[str, int] = {}
     for r in results:
         counts.add(r.cases)
+        costs.add(r.costs)
         traits |= {t: n + traits.get(t, 0) for t, n in r.traits.items()}
     excused: dict[str, list[Excused]] = {side: [e for r in results for e in getattr(r, side)] for side in ("known", "limits")}
     return msgspec.structs.replace(
@@ -148,6 +148,7 @@ def merged(results: list[CheckResult]) -> CheckResult:
         contract=", ".join(dict.fromkeys(r.contract for r in results)),
         reason="; ".join(f"{r.name}: {r.reason}" for r in results),
         cases=counts,
+        costs=costs,
         traits=traits,
         pairs=Pairs(max(r.pairs.judged for r in results), worst.pairs.possible),
         faults=[f for r in results for f in r.faults],

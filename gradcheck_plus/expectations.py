@@ -145,8 +145,8 @@ def _parsed(name: str, text: str) -> Contract:
             raise unknown("trait", entry.trait, TRAITS)
         if not entry.source.strip():
             raise InvalidArgument(
-                f"`source`='' of the entry for `trait`={entry.trait!r} in `contract`={name!r}: a limit without a public source is "
-                f"a fault. Write the URL or the document that says so."
+                f"`source`='' of the entry for `trait`={entry.trait!r} in `contract`={name!r}: a limit without a public source "
+                f"is a fault. Write the URL or the document that says so."
             )
     inherited = [e for parent in file.extends for e in contract(parent).expectations]
     return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)

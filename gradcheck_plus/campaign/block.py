@@ -17,6 +17,7 @@ from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict
 from gradcheck_plus.campaign.plan import Block, Failure, Outcome
 from gradcheck_plus.case import Case
+from gradcheck_plus.results import Costs
 
 
 def generated(block: Block, strategy: SearchStrategy[Case], test: Callable[[Case], None]) -> None:
@@ -37,9 +38,14 @@ def generated(block: Block, strategy: SearchStrategy[Case], test: Callable[[Case
 
 
 def run_block(
-    block: Block, strategy: SearchStrategy[Case], decide: Callable[[Case], Verdict], inflight: Inflight, without: frozenset[str]
+    block: Block,
+    strategy: SearchStrategy[Case],
+    decide: Callable[[Case], Verdict],
+    measure: Callable[[Case], Costs],
+    inflight: Inflight,
+    without: frozenset[str],
 ) -> Outcome:
-    """Run one block. Cases with a trait of `without` are not run."""
+    """Run one block. Cases with a trait of `without` are not run; the costs of the first match are measured."""
     outcome, deadline, numbers = Outcome(), _deadline(block.seconds), iter(range(1, block.examples + 1))
     excused: Counter[tuple[str, str, str, str, str]] = Counter()
 
@@ -59,6 +65,8 @@ def run_block(
         _count(outcome, excused, verdict)
         if verdict.name == "fault":
             outcome.failures.append(Failure(block.number, number, case, verdict.faults, verdict.traits))
+        elif verdict.name == "match" and not outcome.costs.cases:
+            outcome.costs = measure(case)
 
     generated(block, strategy, test)
     outcome.excused = sorted(excused.items())

@@ -14,6 +14,7 @@ import msgspec
 from gradcheck_plus.campaign.distinct import Distinct
 from gradcheck_plus.campaign.plan import Block, Described, Outcome, Runner, Search
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
+from gradcheck_plus.subjects import MODULE_SUBJECTS
 from gradcheck_plus.traits import compatible
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
@@ -92,6 +93,7 @@ class Campaign:
             verdict=verdict,
             reason=reason,
             cases=self.outcome.counts,
+            costs=self.outcome.costs,
             traits=dict(sorted(self.outcome.traits.items())),
             pairs=Pairs(len(pairs), possible),
             faults=self.faults,
@@ -103,6 +105,12 @@ class Campaign:
     def _excused(self, *effects: str) -> list[Excused]:
         return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
 
+    @property
+    def _advice(self) -> str:
+        named = [s for s in MODULE_SUBJECTS if s != self.described.name]
+        wanted = self.search.module and self.outcome.counts.refused
+        return f" (leave it out: --subject {' --subject '.join(named)})" if wanted else ""
+
     def _verdict(self) -> tuple[Verdict, str]:
         counts, s = self.outcome.counts, self.settings
         if self.faults:
@@ -110,7 +118,7 @@ class Campaign:
         if counts.invalid:
             return "inconclusive", f"plain autograd itself raised in {counts.invalid} cases: {'; '.join(self.outcome.reasons)}"
         if not counts.judged:
-            return "inconclusive", f"no case was judged: {_unjudged(counts)}"
+            return "inconclusive", f"no case was judged: {_unjudged(counts)}{self._advice}"
         unseen = [t for t in s.traits or () if not self.outcome.traits.get(t)]
         if unseen:
             return "inconclusive", f"no judged case has {', '.join(unseen)}"

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from gradcheck_plus.case import Case, ModuleProgram
-from gradcheck_plus.execute import Tape, Unreplayable, execute, reference
+from gradcheck_plus.execute import Meter, Tape, Unreplayable, execute, reference
 from gradcheck_plus.expectations import Contract, Expectation
 from gradcheck_plus.mismatch import Mismatch, Rule
 from gradcheck_plus.oracle import Evidence, Judgement, Need, judge
 from gradcheck_plus.record import Record
+from gradcheck_plus.results import Costs
 from gradcheck_plus.subject import Subject
 from gradcheck_plus.tolerance import UNIT
 from gradcheck_plus.traits import TRAITS, exact, traits
@@ -77,6 +78,14 @@ def _judged(case: Case, subject: Subject, plain: Record, record: Record, device:
                 execute(case, reference(subject.kind), device=device, variant="down"),
             )
     return said
+
+
+def costs(case: Case, subject: Subject, *, device: str) -> Costs:
+    """Run a case again under plain autograd and under a subject, and measure both."""
+    plain, own = Meter(), Meter()
+    execute(case, reference(subject.kind), device=device, meter=plain)
+    execute(case, subject, device=device, meter=own)
+    return Costs(1, plain.calls, own.calls, plain.saved, own.saved)
 
 
 def truth(case: Case, subject: Subject, device: str) -> Record | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.results import Counts, Tool
+from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind
 
@@ -75,6 +75,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     """
 
     counts: Counts = msgspec.field(default_factory=Counts)
+    costs: Costs = msgspec.field(default_factory=Costs)
     traits: dict[str, int] = msgspec.field(default_factory=dict)
     pairs: set[tuple[str, str]] = msgspec.field(default_factory=set)
     excused: list[tuple[tuple[str, str, str, str, str], int]] = msgspec.field(default_factory=list)
@@ -86,6 +87,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     def join(self, other: "Outcome") -> None:
         """Add the outcome of the next block."""
         self.counts.add(other.counts)
+        self.costs.add(other.costs)
         self.traits = dict(Counter(self.traits) + Counter(other.traits))
         self.rules = dict(Counter(self.rules) + Counter(other.rules))
         self.pairs |= other.pairs

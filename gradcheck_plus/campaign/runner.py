@@ -13,7 +13,7 @@ from gradcheck_plus import __version__
 from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.explaining import also_fails, explain
 from gradcheck_plus.campaign.inflight import Inflight
-from gradcheck_plus.campaign.judging import Verdict, decide
+from gradcheck_plus.campaign.judging import Verdict, costs, decide
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case, Cotangent, Environment, Name
 from gradcheck_plus.case.trees import walk
@@ -23,7 +23,7 @@ from gradcheck_plus.execute.sampling import Sampled, sampled
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.expectations import Contract, contract
 from gradcheck_plus.record import Record
-from gradcheck_plus.results import Tool
+from gradcheck_plus.results import Costs, Tool
 from gradcheck_plus.strategies.cases import aimed_cases, allowed_traits
 from gradcheck_plus.strategies.modules import TRAITS as MODULE_TRAITS
 from gradcheck_plus.strategies.modules import module_cases
@@ -66,10 +66,14 @@ class LocalRunner:
         """Judge one case."""
         return decide(case, self.subject, self.contract, device=self.settings.device)
 
+    def measure(self, case: Case) -> Costs:
+        """Measure what one case costs."""
+        return costs(case, self.subject, device=self.settings.device)
+
     def block(self, block: Block) -> Outcome:
         """Run one block."""
         with single_thread():
-            return run_block(block, self.strategy, self.decide, self.inflight, self.without)
+            return run_block(block, self.strategy, self.decide, self.measure, self.inflight, self.without)
 
     def case_of(self, block: Block, number: int) -> Case:
         """Return a case of a block without running it."""

@@ -15,8 +15,7 @@ from gradcheck_plus.errors import InvalidArgument, unknown
 from gradcheck_plus.expectations import contract
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.report.files import save, write_json
-from gradcheck_plus.results import check_text, headline
-from gradcheck_plus.results import CheckResult, Report, Tool, exit_code
+from gradcheck_plus.results import CheckResult, Report, Tool, check_text, exit_code, headline
 from gradcheck_plus.settings import DTYPES, Settings
 from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS
 from gradcheck_plus.traits import TRAITS

@@ -10,8 +10,7 @@ from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.remote import RemoteRunner
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.replay import Replay
-from gradcheck_plus.results import case_lines
-from gradcheck_plus.results import FAULT, INCONCLUSIVE, MATCH
+from gradcheck_plus.results import FAULT, INCONCLUSIVE, MATCH, case_lines
 from gradcheck_plus.settings import Settings
 
 

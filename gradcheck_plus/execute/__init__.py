@@ -9,12 +9,13 @@ from gradcheck_plus import support
 from gradcheck_plus.case import Case
 from gradcheck_plus.execute import checkpoint, stage
 from gradcheck_plus.execute.build import Variant
+from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
 
-__all__ = ["Tape", "Unreplayable", "Variant", "execute", "reference"]
+__all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "reference"]
 
 
 class Driver(Protocol):
@@ -49,6 +50,7 @@ def execute(
     variant: Variant = "plain",
     tape: Tape | None = None,
     poison: bool = True,
+    meter: Meter | None = None,
 ) -> Record:
     """Run `case` once under `subject` and return everything it left behind.
 
@@ -62,6 +64,7 @@ def execute(
         variant: ``truth`` computes in double precision, ``up`` and ``down`` move every value by one ULP.
         tape: records the noise that is drawn, or puts back what it recorded.
         poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
+        meter: measures what the execution costs; its hooks may change what a subject does.
 
     Raises:
         InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
@@ -72,14 +75,16 @@ def execute(
         world = World(case, device, variant)
         driver = DRIVERS[subject.kind](world, subject.call)
         world.seed()
+        if meter:
+            meter.watch(world.model)
         with tape or contextlib.nullcontext():
-            _run(world, driver)
+            _run(world, driver, meter)
         record = world.finish()
     record.warnings = sorted({str(w.message).partition("\n")[0] for w in caught})
     return record
 
 
-def _run(world: World, driver: Driver) -> None:
+def _run(world: World, driver: Driver, meter: Meter | None) -> None:
     """Run the schedule; an exception ends it and goes into the record."""
     environment, phase = world.case.environment, "forward"
     forwards, repetitions = 0, dict.fromkeys(range(environment.forwards), 0)
@@ -87,7 +92,8 @@ def _run(world: World, driver: Driver) -> None:
         for position, step in enumerate(environment.schedule):
             if step == "F":
                 phase = "forward"
-                driver.forward(forwards)
+                with meter.forward() if meter else contextlib.nullcontext():
+                    driver.forward(forwards)
                 forwards += 1
                 world.note_state("forward")
                 if environment.draws_after:

@@ -35,6 +35,28 @@ class Counts(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+class Costs(msgspec.Struct):
+    """What the subject costs next to plain autograd, summed over the cases that were measured: the first match of each block.
+
+    Attributes:
+        cases: how many.
+        plain_calls, calls: how often modules were run, recomputations included.
+        plain_saved, saved: bytes that autograd saved in the forwards. What a subject saves under saved-tensor hooks of its own
+            is not seen.
+    """
+
+    cases: int = 0
+    plain_calls: int = 0
+    calls: int = 0
+    plain_saved: int = 0
+    saved: int = 0
+
+    def add(self, other: "Costs") -> None:
+        """Add the costs of another block."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 class Excused(msgspec.Struct, frozen=True):
     """A mismatch that an expectation covers, and in how many cases it came."""
 
@@ -111,6 +133,7 @@ class CheckResult(msgspec.Struct, kw_only=True):
     verdict: Verdict
     reason: str
     cases: Counts
+    costs: Costs
     traits: dict[str, int]
     pairs: Pairs
     faults: list[Fault]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.results.structs import CheckResult, Excused, Fault
+from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
 from gradcheck_plus.traits import traits
 
@@ -20,6 +20,8 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
         verbose: show the programs, the excused mismatches and how often each trait was judged.
     """
     lines = [headline(result), f"  {_counts(result)}"]
+    if result.kind != "stage-backward" and result.costs.cases:
+        lines += [f"  {_costs(result.costs)}"]
     for number, fault in enumerate(result.faults, 1):
         lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]
     for name, entries in (("known faults", result.known), ("documented limits", result.limits)):
@@ -27,7 +29,7 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
             lines += ["", f"  excused as {name}:", *(f"    {line}" for line in _excused(entries, verbose=verbose))]
     if verbose:
         lines += ["", *(f"  {line}" for line in _judged(result))]
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def headline(result: CheckResult) -> str:
@@ -44,6 +46,13 @@ def _counts(result: CheckResult) -> str:
         f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n
     )
     return f"{said}; {result.pairs.judged} of {result.pairs.possible} pairs of traits met; {speed}"
+
+
+def _costs(costs: Costs) -> str:
+    calls = costs.calls / max(costs.plain_calls, 1)
+    # A subject with saved-tensor hooks of its own hides what it saves from ours.
+    saved = f", {costs.saved / costs.plain_saved:.0%} of its bytes saved" if costs.saved and costs.plain_saved else ""
+    return f"costs, in {costs.cases} cases: modules run {calls:.1f} times as often as in plain autograd{saved}"
 
 
 def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
