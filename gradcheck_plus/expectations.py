@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gradcheck_plus.errors import InvalidArgument, unknown
-from gradcheck_plus.mismatch import Mismatch, MismatchKind
+from gradcheck_plus.mismatch import Mismatch, MismatchKind, Role
 from gradcheck_plus.traits import TRAITS
 
 Effect = Literal["refuses", "limit", "known"]
@@ -40,7 +40,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effect: Effect
     source: str
     kind: tuple[MismatchKind | Literal["*"], ...] = ("*",)
-    role: tuple[str, ...] = (ANY,)
+    role: tuple[Role | Literal["*"], ...] = ("*",)
     subject: str = ANY
     leaf: str = ""
     torch: str = ""
@@ -59,7 +59,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def wholesale(self) -> bool:
         """Does it excuse so much that cases with its trait teach nothing?"""
-        return self.trait != ANY and ANY in self.kind and ANY in self.role
+        return self.trait != ANY and ANY in self.kind and ANY in self.role and not self.leaf
 
 
 class Contract(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ def contract(name: str) -> Contract:
         path = Path(name)
         if not path.is_file():
             raise InvalidArgument(f"`contract`={name!r}: there is no such file. Write a name or the path of a TOML file.")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     else:
         raise unknown("contract", name, built_in())
     return _parsed(name, text)
@@ -136,7 +136,10 @@ def contract(name: str) -> Contract:
 def _parsed(name: str, text: str) -> Contract:
     try:
         file = msgspec.convert(tomllib.loads(text), type=_File)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        for entry in file.expectation:
+            SpecifierSet(entry.torch)
+            re.compile(entry.leaf)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InvalidSpecifier, re.error) as error:
         raise InvalidArgument(
             f"`contract`={name!r} is not a contract: {error}. See `docs/contracts.md` for the fields of an expectation."
         ) from error
@@ -148,5 +151,7 @@ def _parsed(name: str, text: str) -> Contract:
                 f"`source`='' of the entry for `trait`={entry.trait!r} in `contract`={name!r}: a limit without a public source "
                 f"is a fault. Write the URL or the document that says so."
             )
+    if name in file.extends:
+        raise InvalidArgument(f"`contract`={name!r} extends itself. Leave its own name out of `extends`.")
     inherited = [e for parent in file.extends for e in contract(parent).expectations]
     return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)

@@ -10,6 +10,9 @@ MismatchKind = Literal[
 ]  # fmt: skip
 Rule = Literal["bitwise", "budget", "nudged"]
 
+#: Whose thing it is. `primal` and `parameter` are gradients; `input` is the value of an input after the run.
+Role = Literal["output", "primal", "parameter", "buffer", "input", "leftover", "rng", "mode", "hook", "forward-hook", "call"]
+
 
 class Figures(msgspec.Struct, frozen=True):
     """How far two tensors are apart, and by which rule that was judged.

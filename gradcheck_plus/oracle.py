@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gradcheck_plus import tolerance
-from gradcheck_plus.mismatch import Figures, Mismatch, Rule
-from gradcheck_plus.record import Record, Role
+from gradcheck_plus.mismatch import Figures, Mismatch, Role, Rule
+from gradcheck_plus.record import Raised, Record
 
 
 class Need(enum.Enum):
@@ -114,12 +114,14 @@ def _exceptions(reference: Record, subject: Record) -> list[Mismatch]:
         return structure  # which is why it raised
     if subject.raised:
         r = subject.raised
-        first = r.message.strip().splitlines()
-        said = f"{r.type}: {first[0][:160]}" if first else r.type
-        return [Mismatch("raises", "call", r.phase, "no exception", said, error=r.type)]
+        return [Mismatch("raises", "call", r.phase, "no exception", _said(r), error=r.type)]
     assert reference.raised is not None
-    expected = f"{reference.raised.type}: {reference.raised.message.strip().splitlines()[0][:160]}"
-    return [Mismatch("not-raised", "call", reference.raised.phase, expected, "no exception")]
+    return [Mismatch("not-raised", "call", reference.raised.phase, _said(reference.raised), "no exception")]
+
+
+def _said(raised: Raised) -> str:
+    first = raised.message.strip().splitlines()
+    return f"{raised.type}: {first[0][:160]}" if first else raised.type
 
 
 def _structures(reference: Record, subject: Record, *, both: bool = False) -> list[Mismatch]:

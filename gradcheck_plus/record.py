@@ -8,9 +8,7 @@ from typing import Any, Literal
 import torch
 
 from gradcheck_plus.case import Scalar
-
-#: Whose thing it is. `primal` and `parameter` are gradients; `input` is the value of an input after the run.
-Role = Literal["output", "primal", "parameter", "buffer", "input", "leftover", "rng", "mode", "hook", "forward-hook", "call"]
+from gradcheck_plus.mismatch import Role
 
 #: What about it is compared, for the things that are not tensors.
 Aspect = Literal["structure", "requires-grad", "alias", "version", "state", "firings"]

@@ -124,7 +124,7 @@ def _statement(program: Program, statement: Statement) -> list[str]:
 
 def _signature(segment: Segment) -> tuple[str, list[str]]:
     """Return the parameter list of a segment's ``forward`` and the lines that unpack containers."""
-    parameters, unpacking, seen = ["self"], [], set()
+    parameters, unpacking, seen = ["self"], [], {key for key, _ in segment.kwargs}
 
     def bind(parameter: str, tree: Tree) -> None:
         for path, leaf in walk(tree):
@@ -147,6 +147,7 @@ def _signature(segment: Segment) -> tuple[str, list[str]]:
 def _ties(program: Program) -> Iterator[str]:
     """Yield the assignments that hand modules and parameters of one segment to another that uses them too."""
     homes = {p.name: p.segment for p in program.parameters}
+    buffers = {p.name for p in program.parameters if p.buffer}
     done: set[tuple[str, int]] = set()
     for index, segment in enumerate(program.segments):
         for statement in segment.statements:
@@ -155,7 +156,11 @@ def _ties(program: Program) -> Iterator[str]:
             for name in (*statement.operands, statement.module):
                 if homes.get(name, index) != index and (name, index) not in done:
                     done.add((name, index))
-                    yield f"self.segment{index}.{name} = self.segment{homes[name]}.{name}"
+                    there = f"self.segment{homes[name]}.{name}"
+                    if name in buffers:
+                        yield f"self.segment{index}.register_buffer({name!r}, {there})"
+                    else:
+                        yield f"self.segment{index}.{name} = {there}"
 
 
 def _model(program: Program | ModuleProgram, setup: list[str], *, forward: bool) -> str:

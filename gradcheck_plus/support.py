@@ -151,7 +151,7 @@ def plain_checkpoint(function, *args, **kwargs):
 
 def plain_stage_backward(stage_output, output_grads, input_values):
     """Plain autograd in the place of a stage backward: one backward over the stage, then the `.grad` of its inputs, cleared."""
-    pairs = [(o, g) for o, g in leaves(stage_output, output_grads) if o.requires_grad and (g is not None or o.numel() == 1)]
+    pairs = [(o, g) for o, g in leaves(stage_output, output_grads) if o.requires_grad and g is not None]
     if pairs:
         torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
     grads = [v.grad if torch.is_tensor(v) else None for v in input_values]

@@ -38,7 +38,7 @@ def gap(a: Tensor, b: Tensor) -> float:
     x, y = a.double(), b.double()
     same = (x == y) | (x.isnan() & y.isnan())
     difference = (x - y).abs().masked_fill(same, 0.0)
-    return float(difference.nan_to_num(nan=math.inf).max())
+    return float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
 def largest(a: Tensor) -> float:

@@ -1,6 +1,7 @@
 """Cases: complete test points."""
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from operator import itemgetter
 
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from gradcheck_plus.strategies.segments import bodies, segments
 from gradcheck_plus.strategies.statements import Builder
 from gradcheck_plus.strategies.swarms import swarms
 from gradcheck_plus.subject import KINDS, Kind
-from gradcheck_plus.traits import TRAITS, drawable
+from gradcheck_plus.traits import TRAITS, compatible, drawable
 
 #: The dtypes that `cases` can be asked for.
 DTYPES = ("float32", "float64", "bfloat16", "float16")
@@ -80,6 +81,8 @@ def aimed_cases(
     """Draw cases that aim at the allowed traits and at no others; `always` are in every swarm."""
     if operations is not None:
         operations = {CATALOGUE[name].name for name in operations} | _NEEDED_OPERATIONS
+    if "float32" not in dtypes:
+        operations = set(CATALOGUE if operations is None else operations) - {"to_float32"}
     if max_statements < 1:
         raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
     chosen = None if operations is None else frozenset(operations)
@@ -110,6 +113,11 @@ def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[s
     if traits is None:
         return tuple(t for t in possible if t not in without)
     wanted = {need for name in traits for need in (name, *TRAITS[name].needs)}
+    for a, b in combinations(sorted(wanted), 2):
+        if not compatible(a, b):
+            raise InvalidArgument(f"`trait`={a!r} and {b!r} cannot be aimed at together. Write one of them.")
+    for name in wanted & set(without):
+        raise InvalidArgument(f"`trait`={name!r} is asked for, or needed, and left out. Write it once.")
     for name in wanted:
         if name not in possible:
             raise InvalidArgument(

@@ -186,7 +186,9 @@ class Builder:
         module, owner, frozen = self._module(operation, setup, share=share) if setup else ("", True, False)
         trained = operation.trainable and not frozen
         grad = operation.differentiable and not no_grad and (trained or any(s.requires_grad for s in specs))
-        values = tuple(self._result(operation, shape, dtype, segment, grad=grad) for shape, dtype in results)
+        # Under `no_grad` some results are views of what the operation made inside, which must not be changed in place.
+        fresh = not (operation.view or operation.saves_result or no_grad)
+        values = tuple(self._result(shape, dtype, segment, grad=grad, fresh=fresh) for shape, dtype in results)
         self._consume(operands, in_place=operation.in_place)
         while len(self.statements) <= segment:
             self.statements.append([])
@@ -195,11 +197,11 @@ class Builder:
             Statement(operation.name, values, operands, specs, pairs, module, owner, frozen and owner, no_grad)
         )
 
-    def _result(self, operation: Operation, shape: tuple[int, ...], dtype: str, segment: int, *, grad: bool) -> Value:
+    def _result(self, shape: tuple[int, ...], dtype: str, segment: int, *, grad: bool, fresh: bool) -> Value:
         spec = Spec(tuple(shape), dtype, grad and Spec(shape, dtype).floating)
         name = f"h{self.counter}"
         self.counter += 1
-        self.values[name] = Live(spec, segment, fresh=not (operation.view or operation.saves_result))
+        self.values[name] = Live(spec, segment, fresh=fresh)
         return Value(name, spec)
 
     def _consume(self, operands: tuple[str, ...], *, in_place: bool) -> None:

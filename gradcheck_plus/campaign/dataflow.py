@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from gradcheck_plus.campaign.edits.common import flattened, following, later, pruned, reaching, replaced, substituted
+from gradcheck_plus.campaign.edits.respecified import respecified
 from gradcheck_plus.case import Case, Container, Name, Parameter, Primal, Program, Segment, Spec, Statement, Tree
 from gradcheck_plus.case.trees import names, walk
 
@@ -142,14 +143,28 @@ def _without_statement(case: Case, program: Program, index: int, statement: Stat
     rest = _with_segment(program, index, replaced(segment, statements=kept))
     result, operand = statement.results[0], statement.operands[0]
     if len(statement.results) == 1 and result.spec.shape == statement.specs[0].shape and result.spec.floating:
-        yield _owning(following(case, _renamed(rest, {result.name: operand}), {result.name: operand}))
+        renamed = _owning(following(case, _renamed(rest, {result.name: operand}), {result.name: operand}))
+        same = result.spec.dtype == statement.specs[0].dtype
+        yield from (renamed,) if same else respecified(renamed, lambda p: p.spec)
     used = {o for s in program.statements for o in s.operands} | set(names(*(s.output for s in program.segments)))
     wanted = [r for r in statement.results if r.name in used]
+    yield from _unreturned(case, rest, index, statement)
     if segment.form != "sequential" or statement is segment.statements[0]:
         args = (*segment.args, *(Name(r.name) for r in wanted)) if segment.form != "sequential" else (Name(result.name),)
         primals = (*case.primals, *(_primal(r.name, r.spec, 60 + int(r.name.strip("h_scaled") or 0)) for r in wanted))
         handed = _with_segment(rest, index, replaced(rest.segments[index], args=args))
         yield _owning(following(replaced(case, primals=primals), handed))
+
+
+def _unreturned(case: Case, rest: Program, index: int, statement: Statement) -> Iterator[Case]:
+    """Return less, or another value, where a statement that was taken out made only what is returned."""
+    made = {r.name for r in statement.results}
+    segment = rest.segments[index]
+    if made & (later(rest, index) | {o for s in rest.statements for o in s.operands}) or not made & set(names(segment.output)):
+        return
+    output = pruned(segment.output, lambda leaf: not (isinstance(leaf, Name) and leaf.name in made))
+    output = output if output is not None and names(output) else Name(segment.statements[-1].results[0].name)
+    yield _owning(following(case, _with_segment(rest, index, replaced(segment, output=output))))
 
 
 def _renamed(program: Program, renamed: dict[str, str]) -> Program:

@@ -10,7 +10,7 @@ from gradcheck_plus.case.program import ModuleProgram, Program
 from gradcheck_plus.errors import InvalidArgument
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program, the point at which its VJP is taken, what the VJP is applied to, and what surrounds it.
 
     Pure data: equal cases run equally, and `from_json` returns what `to_json` was given.
@@ -35,6 +35,13 @@ class Case(msgspec.Struct, frozen=True):
         return len(self.program.statements)
 
     @property
+    def reused(self) -> frozenset[str]:
+        """The primals whose tensors receive the values of the next forward: none that another one shares memory with."""
+        shared = {p.share for p in self.primals}
+        reusable = (p.name for p in self.primals if p.reusable and p.name not in shared)
+        return frozenset(reusable) if self.environment.reuses_inputs else frozenset()
+
+    @property
     def digest(self) -> str:
         """Eight hexadecimal digits that name this case."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
@@ -56,5 +63,5 @@ class Case(msgspec.Struct, frozen=True):
         """
         try:
             return msgspec.json.decode(text, type=Case)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
             raise InvalidArgument(f"`text` is not the JSON of a case: {error}. Pass what `Case.to_json` wrote.") from error

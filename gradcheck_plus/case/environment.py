@@ -7,7 +7,7 @@ import msgspec
 Hook = Literal["input", "parameter", "post-accumulate", "forward", "backward"]
 
 
-class Environment(msgspec.Struct, frozen=True):
+class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything around the function that may change what it leaves behind.
 
     `schedule` is a sequence of steps: ``F`` runs the next forward, a digit the backward of the forward with that number

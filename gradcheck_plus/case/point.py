@@ -16,7 +16,7 @@ NON_LEAF_LAYOUTS: tuple[Layout, ...] = ("view", "expanded-view", "computed")
 Fill = Literal["generic", "integers", "zero", "large", "tiny"]
 
 
-class Primal(msgspec.Struct, frozen=True):
+class Primal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One input value of the function.
 
     `alias` names a primal whose tensor is passed once more, `share` one whose storage holds this one too. A plain Python
@@ -49,7 +49,7 @@ class Primal(msgspec.Struct, frozen=True):
         return self.tensor and self.spec.floating and self.layout == "contiguous" and not self.alias and not self.share
 
 
-class Cotangent(msgspec.Struct, frozen=True):
+class Cotangent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an output receives: the leaf at `path` of the output of segment `segment`. Outputs without one receive nothing."""
 
     segment: int

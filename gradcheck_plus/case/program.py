@@ -14,7 +14,7 @@ LOW = ("bfloat16", "float16", "float")
 Shape = tuple[int, ...]
 
 
-class Spec(msgspec.Struct, frozen=True):
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a value before anything runs. `dtype` is torch's name of it, or ``"python"``."""
 
     shape: Shape
@@ -52,14 +52,14 @@ class Spec(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
-class Value(msgspec.Struct, frozen=True):
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A named value and what is known of it."""
 
     name: str
     spec: Spec
 
 
-class Statement(msgspec.Struct, frozen=True):
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line: ``results = operation(operands, attributes)``.
 
     `module` is the attribute that holds the operation's module, if it has one; `owner` says whether this statement
@@ -77,7 +77,7 @@ class Statement(msgspec.Struct, frozen=True):
     no_grad: bool = False
 
 
-class Parameter(msgspec.Struct, frozen=True):
+class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tensor that a segment owns and uses directly: a parameter or, with `buffer`, a buffer."""
 
     name: str
@@ -87,7 +87,7 @@ class Parameter(msgspec.Struct, frozen=True):
     buffer: bool = False
 
 
-class Segment(msgspec.Struct, frozen=True):
+class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A cut of the program that is called as one function.
 
     `form` is what is called: the module, a function that calls it, or a bare ``nn.Sequential``. `region` says whether a
@@ -110,7 +110,7 @@ class Segment(msgspec.Struct, frozen=True):
         return (*self.args, *(tree for _, tree in self.kwargs))
 
 
-class Program(msgspec.Struct, frozen=True, tag="program"):
+class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="program"):
     """A generated module; `dtype` is that of its parameters and of most of its primals."""
 
     segments: tuple[Segment, ...]
@@ -123,7 +123,7 @@ class Program(msgspec.Struct, frozen=True, tag="program"):
         return tuple(s for segment in self.segments for s in segment.statements)
 
 
-class ModuleProgram(msgspec.Struct, frozen=True, tag="module"):
+class ModuleProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="module"):
     """A user's own module as a program of one segment: `target` makes it, `inputs` makes a sample call.
 
     `output` has the sample call's output structure, each tensor under a name; `results` says what they are. `features` are the

@@ -10,19 +10,19 @@ Scalar = None | bool | int | float | str
 ContainerKind = Literal["tuple", "list", "dict", "namedtuple", "dataclass"]
 
 
-class Name(msgspec.Struct, frozen=True, tag="name"):
+class Name(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="name"):
     """A value of the program, by its name."""
 
     name: str
 
 
-class Constant(msgspec.Struct, frozen=True, tag="constant"):
+class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="constant"):
     """A plain Python value."""
 
     value: Scalar
 
 
-class Container(msgspec.Struct, frozen=True, tag="container"):
+class Container(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="container"):
     """A container of trees; `keys` names the children of a dict, namedtuple or dataclass."""
 
     kind: ContainerKind

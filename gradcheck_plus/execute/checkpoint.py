@@ -7,6 +7,7 @@ import torch
 
 from gradcheck_plus.execute.world import World
 from gradcheck_plus.record import flatten
+from gradcheck_plus.source import primal_names
 
 
 class CheckpointDriver:
@@ -22,7 +23,7 @@ class CheckpointDriver:
         primals = world.primals(number)
         self.outputs.append([])
         with world.autocast():
-            made = world.model(self._noting(number), **primals)
+            made = world.model(self._noting(number), **{name: primals[name] for name in primal_names(world.case.program)})
         storages = world.storages()
         for index, output in enumerate(made if len(segments) > 1 else (made,)):
             place = output_path(number, index, len(segments))

@@ -100,8 +100,9 @@ class StageDriver:
             parts = [world.cotangent(drawn[path], output, repetition)] if path in drawn else []
             if isinstance(leaf, Name) and leaf.name in made:
                 parts += [arriving.pop(leaf.name)] if leaf.name in arriving else []
-            zero = None if world.case.environment.none_for_zero else torch.zeros_like(output)
-            received[path] = sum(parts[1:], parts[0]) if parts else zero
+            # For one element `torch.autograd.backward` takes None to mean 1, so nothing can only be said by a zero.
+            none = world.case.environment.none_for_zero and output.numel() != 1
+            received[path] = sum(parts[1:], parts[0]) if parts else None if none else torch.zeros_like(output)
         return self._shaped(segment.output, received)
 
     def _shaped(self, tree: Tree, received: dict[str, Any], path: str = "") -> Any:

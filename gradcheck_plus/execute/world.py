@@ -11,7 +11,8 @@ from torch import nn
 from gradcheck_plus.case import Case, Cotangent, ModuleProgram
 from gradcheck_plus.case.environment import Hook
 from gradcheck_plus.execute.build import Variant, compiled
-from gradcheck_plus.record import Aspect, Record, Role, storage
+from gradcheck_plus.mismatch import Role
+from gradcheck_plus.record import Aspect, Record, storage
 from gradcheck_plus.source import cotangent_source
 
 _SEED = 3
@@ -82,9 +83,10 @@ class World:
         key: tuple[Role, str, Aspect] = (role, name, "firings")
         self.record.facts[key] = self.record.facts.get(key, 0) + 1
 
-    def _halved(self, name: str, grad: torch.Tensor) -> torch.Tensor:
+    def _halved(self, name: str, grad: torch.Tensor | None) -> torch.Tensor | None:
+        """Halve a gradient. It is None where nothing reaches the parameter, though a backward hook's node leads there."""
         self.fired("hook", f"{name}.register_hook")
-        return grad * 0.5
+        return None if grad is None else grad * 0.5
 
     def _accumulated(self, name: str, parameter: torch.Tensor) -> None:
         self.fired("hook", f"{name}.register_post_accumulate_grad_hook")
@@ -103,11 +105,14 @@ class World:
         """Return the primals of one forward by name, and note their leaves."""
         made: dict[str, Any] = self.space[f"inputs{forward}"]()
         suffix = f"_{forward}" if forward else ""
+        reused = self.case.reused if forward else frozenset()
         for p in self.case.primals:
-            if forward and self.case.environment.reuses_inputs and p.reusable:
+            if p.name in reused:
                 with torch.no_grad():
                     made[p.name] = self.previous[p.name].copy_(made[p.name])
                 continue
+            if p.alias:
+                made[p.name] = made[p.alias]
             leaf = made.get(f"root_{p.name}", made[p.name])
             if p.tensor and not p.alias:
                 self.inputs[f"{p.name}{suffix}"] = made[p.name]
@@ -221,6 +226,7 @@ def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
     torch.use_deterministic_algorithms(poison, warn_only=True)
     if not poison:
         del [torch.full((size,), 7.0) for size in (1, 4, 16, 64) for _ in range(16)][:]
+    torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
     torch.set_autocast_enabled(kind, False)
     try:

@@ -13,7 +13,6 @@ def _row(a: Spec, b: Spec) -> bool:
     return b.shape == a.shape[-1:] and b.dtype == a.dtype != "float"
 
 
-
 OPERATIONS = (
     Operation("swish", _FAMILY, "Swish.apply({a})", empty=True, elementwise=True, traits=_TRAITS),
     Operation(

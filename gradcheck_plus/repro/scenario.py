@@ -3,6 +3,7 @@
 Every variable has the name that leaf paths use, so that a path such as ``params['segment0.linear0.weight'].grad`` is code.
 """
 
+import math
 from collections.abc import Iterator
 
 import msgspec
@@ -70,7 +71,8 @@ def _hooks(case: Case) -> Iterator[str]:
         yield "for name, p in params.items():"
         yield "    if p.requires_grad:"
     if "parameter" in hooks:
-        yield '        p.register_hook(lambda g, n=f"params[{name!r}].register_hook": fired.update([n]) or g * 0.5)'
+        yield '        n = f"params[{name!r}].register_hook"'
+        yield "        p.register_hook(lambda g, n=n: fired.update([n]) or (None if g is None else g * 0.5))"
     if "post-accumulate" in hooks:
         yield '        n = f"params[{name!r}].register_post_accumulate_grad_hook"'
         yield "        p.register_post_accumulate_grad_hook(lambda p, n=n: (fired.update([n]), p.grad.mul_(0.5), None)[-1])"
@@ -101,9 +103,11 @@ def _inputs(case: Case, forward: int) -> Iterator[str]:
     named = _suffixed(case, forward)
     yield from input_lines(named, forward)
     for before, p in zip(case.primals, named.primals, strict=True):
-        if forward and e.reuses_inputs and before.reusable:
+        if forward and before.name in case.reused:
             yield "with torch.no_grad():"
             yield f"    {p.name} = {before.name}.copy_({p.name})"
+        elif forward and before.alias in case.reused:
+            yield f"{p.name} = {p.alias}"
         elif p.spec.requires_grad and p.tensor and not p.alias:
             leaf = p.name if p.leaf or p.share else f"root_{p.name}"
             if e.existing_grad:
@@ -235,7 +239,7 @@ def _stage_backwards(case: Case, number: int, repetition: int, outputs: Outputs)
                 parts.append(cotangent_source(drawn[path], *outputs[index, path], repetition))
             if isinstance(leaf, Name) and leaf.name in made:
                 parts += arriving.pop(leaf.name, [])
-            received[path] = _received(case, leaf, output, parts, differentiable=(index, path) in outputs)
+            received[path] = _received(case, leaf, output, parts, outputs.get((index, path)))
         grads = shaped(segment.output, received, reverse=case.environment.reversed_keys)
         bare = not isinstance(segment.output, Container) or segment.output.kind == "dataclass"
         wanted = list(dict.fromkeys(names(*segment.inputs)))
@@ -247,11 +251,11 @@ def _stage_backwards(case: Case, number: int, repetition: int, outputs: Outputs)
             arriving.setdefault(name, []).append(f"{result}[{position}]")
 
 
-def _received(case: Case, leaf: Name | Constant, output: str, parts: list[str], *, differentiable: bool) -> str:
+def _received(case: Case, leaf: Name | Constant, output: str, parts: list[str], known: tuple[Shape, str] | None) -> str:
     """Return what an output receives: the sum of what is drawn for it and what arrives from later stages."""
-    if isinstance(leaf, Constant) or not differentiable:
+    if isinstance(leaf, Constant) or known is None:
         return "None"
-    zero = "None" if case.environment.none_for_zero else f"torch.zeros_like({output})"
+    zero = "None" if case.environment.none_for_zero and math.prod(known[0]) != 1 else f"torch.zeros_like({output})"
     if not parts:
         return zero
     return parts[0] if len(parts) == 1 and not parts[0].startswith("grads") else f"total([{', '.join(parts)}], {zero})"

@@ -195,7 +195,32 @@ class Facts:
     @property
     def unreached_output(self) -> bool:
         """Does an output of a region require grad but receive none?"""
+        if self.environment.none_for_zero and any(map(self._handed_none, range(len(self.program.segments)))):
+            return True
         return any(self.differentiable(name) and name not in self.reached for _, name in self.outputs)
+
+    def _handed_none(self, index: int) -> bool:
+        """Is a stage handed `None` for an output that requires grad? A value that is returned twice receives once."""
+        segment = self.program.segments[index]
+        drawn = {c.path for c in self.case.cotangents if c.segment == index}
+        made, seen = self.made(segment), set()
+        for path, leaf in walk(segment.output):
+            if not isinstance(leaf, Name):
+                continue
+            receives = leaf.name in made - seen and self._sent_back(leaf.name, index)
+            if self.differentiable(leaf.name) and path not in drawn and not receives:
+                return True
+            seen.add(leaf.name)
+        return False
+
+    def _sent_back(self, name: str, index: int) -> bool:
+        """Does a stage after this one send a gradient back for a value?"""
+        for number, segment in enumerate(self.program.segments[index + 1 :], index + 1):
+            used = any(name in s.operands and any(r.name in self.reached for r in s.results) for s in segment.statements)
+            leaves = dict(walk(segment.output))
+            if used or any(c.segment == number and leaves.get(c.path) == Name(name) for c in self.case.cotangents):
+                return True
+        return False
 
     @property
     def unreached_input(self) -> bool:

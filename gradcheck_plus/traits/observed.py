@@ -2,7 +2,7 @@
 
 from gradcheck_plus.case import ModuleProgram
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT_DOCS, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
 
 
 def _hook_on_tied(f: Facts) -> bool:
@@ -37,6 +37,7 @@ TABLE = (
         "an input that receives no gradient has a hook",
         lambda f: "input" in f.environment.hooks and f.unreached_input,
         "pytorch/pytorch#12631",
+        kinds=CHECKPOINT,
         drawn=False,
     ),
     Trait(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from gradcheck_plus.zoo import graphs
 from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Pairs, Region, plant
@@ -13,6 +13,7 @@ from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Pairs, Re
 class ParameterGradAssigned(FunctionCheckpoint):
     """Gradients of parameters are computed and assigned to `.grad`, where they should be added to it."""
 
+    @override
     def differentiate(self, region: Region, pairs: Pairs, inputs: Sequence[Tensor]) -> None:
         for leaf in graphs.leaves(o for o, _ in pairs):
             leaf.grad = None
@@ -22,6 +23,7 @@ class ParameterGradAssigned(FunctionCheckpoint):
 class FirstGradientsRemembered(FunctionCheckpoint):
     """A second backward hands out the input gradients of the first, whatever the outputs receive now."""
 
+    @override
     def gradients(self, region: Region, inputs: Sequence[Tensor]) -> list[Tensor | None]:
         remembered: list[Tensor | None] = region.notes.setdefault("gradients", super().gradients(region, inputs))
         return remembered
@@ -30,6 +32,7 @@ class FirstGradientsRemembered(FunctionCheckpoint):
 class CotangentReadFlat(FunctionCheckpoint):
     """What an output receives is read as if it lay in memory in a row."""
 
+    @override
     def pairs(self, outputs: Sequence[Tensor], received: Sequence[Tensor | None]) -> Pairs:
         return [(o, _flat(g)) for o, g in super().pairs(outputs, received)]
 
@@ -43,6 +46,7 @@ def _flat(tensor: Tensor) -> Tensor:
 class SequentialFromFirstInput(FunctionCheckpoint):
     """Each layer of an `nn.Sequential` is recomputed from the input of the first, not from the output of the one before."""
 
+    @override
     def recompute(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         if not isinstance(region.function, nn.Sequential):
             return self.call(region, inputs)
@@ -53,6 +57,7 @@ class SequentialFromFirstInput(FunctionCheckpoint):
 class ModuleHooksBypassed(FunctionCheckpoint):
     """The recompute calls a module's `forward` itself, so that its backward hooks never fire."""
 
+    @override
     def recompute(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         args, kwargs = region.rebuild(iter(inputs))
         return getattr(region.function, "forward", region.function)(*args, **kwargs)
@@ -93,5 +98,5 @@ plant(
     "module-hooks-bypassed",
     module_hooks_bypassed,
     trigger="backward-hook",
-    source="pytorch/pytorch#598, torch.nn.Module.register_full_backward_hook documentation",
+    source="pytorch/pytorch#117925, torch.nn.Module.forward documentation",
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Pairs, plant
 from gradcheck_plus.zoo.trees import mapped, open_container
@@ -13,6 +14,7 @@ from gradcheck_plus.zoo.trees import mapped, open_container
 class AllOutputsAssumedGrad(FunctionCheckpoint):
     """Every floating output is handed to the engine, those that do not require grad with zeros, and the engine refuses them."""
 
+    @override
     def pairs(self, outputs: Sequence[Tensor], received: Sequence[Tensor | None]) -> Pairs:
         others = [(o, torch.zeros_like(o)) for o in outputs if o.is_floating_point() and not o.requires_grad]
         return super().pairs(outputs, received) + others
@@ -21,6 +23,7 @@ class AllOutputsAssumedGrad(FunctionCheckpoint):
 class NestedOutputsDetached(FunctionCheckpoint):
     """Tensors in a container inside the output come back detached; only those at its top take part in autograd."""
 
+    @override
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         output = super().__call__(function, *args, **kwargs)
         opened = open_container(output)
@@ -33,6 +36,7 @@ class NestedOutputsDetached(FunctionCheckpoint):
 class DataclassOutputsDetached(FunctionCheckpoint):
     """Tensors in a dataclass come back detached: it is not among the containers that are opened."""
 
+    @override
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _closed(super().__call__(function, *args, **kwargs))
 
@@ -50,6 +54,7 @@ def _closed(tree: Any) -> Any:
 class OutputsAlwaysRequireGrad(FunctionCheckpoint):
     """Every floating output requires grad, whether any gradient can come from it or not."""
 
+    @override
     def without_grad(self, outputs: Sequence[Tensor]) -> list[bool]:
         return [False for _ in outputs]
 
@@ -71,7 +76,6 @@ plant(
     all_outputs_assumed_grad,
     trigger="non-grad-output",
     source="pytorch/pytorch#45934, pytorch/pytorch#37266, Nerogar/OneTrainer#549",
-    statements=2,
 )
 plant(
     "nested-outputs-detached",
@@ -84,12 +88,11 @@ plant(
     "outputs-always-require-grad",
     outputs_always_require_grad,
     trigger="non-grad-output",
-    source="facebookresearch/fairscale#787, deepspeedai/DeepSpeed#3895",
+    source="facebookresearch/fairscale#787, OpenBMB/BMTrain#8",
 )
 plant(
     "nothing-becomes-zeros",
     nothing_becomes_zeros,
     trigger="none-cotangent",
     source="pytorch/pytorch#12631, pytorch/pytorch#58511",
-    statements=2,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Region, plant
 
@@ -13,6 +14,7 @@ from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Region, p
 class RngNotRestored(FunctionCheckpoint):
     """The recompute draws other noise than the forward: the generator is not put back."""
 
+    @override
     def noise(self, region: Region) -> AbstractContextManager[None]:
         return torch.random.fork_rng(devices=[])
 
@@ -20,6 +22,7 @@ class RngNotRestored(FunctionCheckpoint):
 class RngLeftMoved(FunctionCheckpoint):
     """The generator is put back for the recompute and left there, so that what is drawn next is drawn for the second time."""
 
+    @override
     def noise(self, region: Region) -> AbstractContextManager[None]:
         torch.set_rng_state(region.generator)
         return nullcontext()
@@ -28,6 +31,7 @@ class RngLeftMoved(FunctionCheckpoint):
 class AutocastLost(FunctionCheckpoint):
     """The recompute runs outside the autocast that the forward ran under."""
 
+    @override
     def precision(self, region: Region) -> AbstractContextManager[Any]:
         return nullcontext()
 
@@ -35,6 +39,7 @@ class AutocastLost(FunctionCheckpoint):
 class AutocastDtypeAssumed(FunctionCheckpoint):
     """The recompute runs under autocast to bfloat16, whatever the dtype of the forward's was."""
 
+    @override
     def precision(self, region: Region) -> AbstractContextManager[Any]:
         region.autocast = {kind: (enabled, torch.bfloat16) for kind, (enabled, _) in region.autocast.items()}
         return super().precision(region)
@@ -43,6 +48,7 @@ class AutocastDtypeAssumed(FunctionCheckpoint):
 class EvalDuringRecompute(FunctionCheckpoint):
     """The module is recomputed in evaluation mode, to spare its running statistics a second update."""
 
+    @override
     def recompute(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         modules = list(region.function.modules()) if isinstance(region.function, nn.Module) else []
         modes = [module.training for module in modules]
@@ -57,6 +63,7 @@ class EvalDuringRecompute(FunctionCheckpoint):
 class EvalLeftOn(FunctionCheckpoint):
     """The module is left in evaluation mode after the recompute, where the next forward finds it."""
 
+    @override
     def recompute(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         output = self.call(region, inputs)
         if isinstance(region.function, nn.Module):
@@ -67,6 +74,7 @@ class EvalLeftOn(FunctionCheckpoint):
 class DefaultDtypeLeft(FunctionCheckpoint):
     """The dtype of the inputs becomes the default dtype for the recompute, and stays it."""
 
+    @override
     def recompute(self, region: Region, inputs: Sequence[Tensor]) -> Any:
         for t in inputs:
             if t.is_floating_point():
@@ -77,6 +85,7 @@ class DefaultDtypeLeft(FunctionCheckpoint):
 class GradModeLeftOff(FunctionCheckpoint):
     """Grad mode is switched off after the region and not on again, so that what follows leaves no graph."""
 
+    @override
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         output = super().__call__(function, *args, **kwargs)
         torch.set_grad_enabled(False)
@@ -116,7 +125,7 @@ plant(
     "eval-left-on",
     eval_left_on,
     trigger="accumulation | second-backward | tied-across-segments",
-    source="facebookresearch/fairscale#710",
+    source="a neighbour of facebookresearch/fairscale#709",
 )
 plant(
     "default-dtype-left",

@@ -1,8 +1,8 @@
 """The correct checkpoint that is one `torch.autograd.Function`, as fairscale, torchgpipe and DeepSpeed make theirs.
 
-Each fault of the ``checkpoint_*`` files overrides one of its methods. It is as right as its make allows: containers of any kind,
-outputs that are inputs or views of them, outputs without grad, `None` where no gradient comes. What no such checkpoint can do
-stands in the contract ``function-checkpoint``.
+Each fault of the ``checkpoint_*`` files overrides a method or two. It is as right as its make allows, with containers of any
+kind, outputs that are inputs or views of them, outputs without grad, and `None` where no gradient comes. What no such
+checkpoint can do stands in the contract ``function-checkpoint``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,8 +50,8 @@ class Region:
 class FunctionCheckpoint:
     """Called as ``checkpoint(function, *args, **kwargs)``.
 
-    The function runs with grad on tensors that are cut off from the caller's, which tells what requires grad and what depends on
-    what; that graph is dropped. The backward runs the function again on the saved inputs and takes its gradients there.
+    The function runs with grad on tensors that are cut off from the caller's, which tells what requires grad and what depends
+    on what; that graph is dropped. The backward runs the function again on the saved inputs and takes its gradients there.
     """
 
     #: Do outputs that receive nothing receive zeros?
@@ -65,13 +65,17 @@ class FunctionCheckpoint:
         returned, put_back = flattened(self.call(region, inner))
         # An input that is returned is handed back as it is; one that requires grad goes through the node, on the same memory.
         outer = {id(a): b for a, b in zip(inner, given, strict=True) if not a.requires_grad}
-        region.places = sorted({id(t): place for place, t in reversed(list(enumerate(returned))) if id(t) not in outer}.values())
+        places: dict[int, int] = {}
+        for place, tensor in enumerate(returned):
+            if id(tensor) not in outer:
+                places.setdefault(id(tensor), place)
+        region.places = list(places.values())
         made = [returned[place] for place in region.places]
         if made:
             # What no output depends on must not seem to take part, or whatever made it would run backward for nothing.
             reached = {id(leaf) for leaf in graphs.leaves(made)}
             taken = [b if id(a) in reached else b.detach() for a, b in zip(inner, given, strict=True)]
-            outputs = _Recomputed.apply(self, region, made, self.anchor(region), *taken)
+            outputs = _Recomputed.apply(self, region, made, self.anchor(region), *taken)  # type: ignore[no-untyped-call]
             outer |= {id(a): b for a, b in zip(made, outputs, strict=True)}
         return put_back(iter([outer[id(t)] for t in returned]))
 

@@ -1,7 +1,7 @@
 """Ways to save activation memory without a recompute: what autograd saves goes through a pair of hooks.
 
-The correct one keeps each saved tensor as it is and checks, as autograd does, that nobody has changed it since. It excuses itself
-from nothing. Compression and offloading are made like this.
+Compression and offloading are made like this. The correct one keeps each saved tensor as it is and checks, as autograd does,
+that nobody has changed it since.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from typing_extensions import override
 
 from gradcheck_plus.zoo.planted import ZOO, Planted, described
 
@@ -41,6 +42,7 @@ class SavedTensors:
 class ChangesUnnoticed(SavedTensors):
     """A saved tensor that was changed in place meanwhile is used as it is, where autograd would raise."""
 
+    @override
     def unpack(self, packed: Any) -> Tensor:
         tensor: Tensor = packed[0]
         return tensor
@@ -49,10 +51,12 @@ class ChangesUnnoticed(SavedTensors):
 class KeptByMemory(SavedTensors):
     """Saved tensors are kept by the memory that they lie in, and two views of one shape are taken for the same."""
 
+    @override
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.kept: dict[Any, Any] = {}
         return super().__call__(function, *args, **kwargs)
 
+    @override
     def pack(self, tensor: Tensor) -> Any:
         key = (tensor.untyped_storage().data_ptr(), tensor.shape, tensor.dtype)
         return self.kept.setdefault(key, super().pack(tensor))
@@ -81,5 +85,7 @@ def plant(name: str, faulty: SavedTensors, *, trigger: str = "", source: str, st
     )
 
 
-plant("changes-unnoticed", changes_unnoticed, trigger="parameter-changed", source="pytorch/pytorch#119590, pytorch/pytorch#113737")
-plant("kept-by-memory", kept_by_memory, source="InternLM/xtuner#1979")
+plant(
+    "changes-unnoticed", changes_unnoticed, trigger="parameter-changed", source="pytorch/pytorch#119590, pytorch/pytorch#113737"
+)
+plant("kept-by-memory", kept_by_memory, source="modelscope/ms-swift#10157, huggingface/trl#6241")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+from typing_extensions import override
 
 from gradcheck_plus.zoo import graphs
 from gradcheck_plus.zoo.planted import ZOO, Planted, described
@@ -82,6 +83,7 @@ def joints(shared: set[Node]) -> list[Node]:
 class JointsCountedTwice(SplitStageBackward):
     """In the second pass a gradient flows on from one joint into the next, which has caught it already."""
 
+    @override
     def clamps(self, caught: Caught) -> list[tuple[Node, Callable[..., Any]]]:
         return []
 
@@ -89,6 +91,7 @@ class JointsCountedTwice(SplitStageBackward):
 class ResultsSummed(SplitStageBackward):
     """The second pass sends the sum of what all results of a joint received to its first result."""
 
+    @override
     def catch(self, pairs: Pairs, wanted: Sequence[Tensor], at: Sequence[Node]) -> Caught:
         summed: Caught = {}
         for joint, grads in super().catch(pairs, wanted, at).items():
@@ -100,6 +103,7 @@ class ResultsSummed(SplitStageBackward):
 class ParametersBesideInputsOnly(SplitStageBackward):
     """The second pass starts at joints only, and misses parameters on paths of their own."""
 
+    @override
     def differentiate(self, pairs: Pairs, inputs: Sequence[Any]) -> None:
         leaves = {id(value) for value in inputs}
         super().differentiate([(o, g) for o, g in pairs if leaves & {id(leaf) for leaf in graphs.leaves([o])}], inputs)
@@ -129,6 +133,8 @@ def plant(name: str, faulty: SplitStageBackward, *, trigger: str = "", source: s
     )
 
 
-plant("joints-counted-twice", joints_counted_twice, source="pytorch/pytorch#180952, pytorch/pytorch#181365", statements=2)
+plant("joints-counted-twice", joints_counted_twice, source="pytorch/pytorch#180952, pytorch/pytorch#181365")
 plant("results-summed", results_summed, source="pytorch/pytorch#170277, pytorch/pytorch#170416")
-plant("parameters-beside-inputs-only", parameters_beside_inputs_only, source="deepspeedai/Megatron-DeepSpeed#442")
+plant(
+    "parameters-beside-inputs-only", parameters_beside_inputs_only, source="a neighbour of deepspeedai/Megatron-DeepSpeed#442"
+)

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from gradcheck_plus.zoo.stage_backward import StageBackward, plant
 
@@ -12,6 +13,7 @@ from gradcheck_plus.zoo.stage_backward import StageBackward, plant
 class InputGradNotCleared(StageBackward):
     """The `.grad` of an input stays, and a buffer that the next microbatch arrives in adds to it."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         return [value.grad if isinstance(value, Tensor) else None for value in inputs]
 
@@ -19,6 +21,7 @@ class InputGradNotCleared(StageBackward):
 class UnusedInputRejected(StageBackward):
     """An input that no gradient comes to makes the stage raise."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         gradients = super().gradients(inputs)
         for value, gradient in zip(inputs, gradients, strict=True):
@@ -30,6 +33,7 @@ class UnusedInputRejected(StageBackward):
 class UnusedInputZeros(StageBackward):
     """An input that no gradient comes to is sent zeros, so that whatever made it seems to take part."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         gradients = super().gradients(inputs)
         return [
@@ -41,6 +45,7 @@ class UnusedInputZeros(StageBackward):
 class ReturnedAndZeroed(StageBackward):
     """The buffer that is handed upstream is the one that is then zeroed for the next microbatch."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         gradients = super().gradients(inputs)
         for gradient in gradients:
@@ -52,6 +57,7 @@ class ReturnedAndZeroed(StageBackward):
 class GradientsOutOfOrder(StageBackward):
     """Gradients come in the order of their sizes, not in that of the inputs."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         return sorted(super().gradients(inputs), key=lambda g: 0 if g is None else g.numel())
 
@@ -59,6 +65,7 @@ class GradientsOutOfOrder(StageBackward):
 class NoneLeftOut(StageBackward):
     """Inputs without a gradient are left out of what is returned, and all that follow are taken for others."""
 
+    @override
     def gradients(self, inputs: Sequence[Any]) -> list[Tensor | None]:
         some = [g for g in super().gradients(inputs) if g is not None]
         return [*some, *[None] * (len(inputs) - len(some))]
@@ -75,5 +82,5 @@ plant("input-grad-not-cleared", input_grad_not_cleared, source="allenai/OLMo-cor
 plant("unused-input-rejected", unused_input_rejected, source="pytorch/pytorch#152827, pytorch/pytorch#153484")
 plant("unused-input-zeros", unused_input_zeros, source="pytorch/pytorch#12631")
 plant("returned-and-zeroed", returned_and_zeroed, source="deepspeedai/DeepSpeed#4128, pytorch/pytorch#181723")
-plant("gradients-out-of-order", gradients_out_of_order, source="deepspeedai/DeepSpeed#969", statements=1)
-plant("none-left-out", none_left_out, source="deepspeedai/DeepSpeed#7357")
+plant("gradients-out-of-order", gradients_out_of_order, source="a neighbour of NVIDIA/TransformerEngine#1138")
+plant("none-left-out", none_left_out, source="a neighbour of pytorch/pytorch#152827")

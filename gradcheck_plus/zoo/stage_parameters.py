@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from gradcheck_plus.zoo import graphs
 from gradcheck_plus.zoo.stage_backward import Pairs, StageBackward, plant
@@ -13,6 +14,7 @@ from gradcheck_plus.zoo.stage_backward import Pairs, StageBackward, plant
 class WeightGradAssigned(StageBackward):
     """Gradients of parameters are assigned for each microbatch, where they should be added up."""
 
+    @override
     def differentiate(self, pairs: Pairs, inputs: Sequence[Any]) -> None:
         for leaf in graphs.leaves(o for o, _ in pairs):
             leaf.grad = None
@@ -22,6 +24,7 @@ class WeightGradAssigned(StageBackward):
 class WeightGradsNeverTaken(StageBackward):
     """Only the gradients of the inputs are taken; those of the parameters are put off to a step that this schedule has not."""
 
+    @override
     def differentiate(self, pairs: Pairs, inputs: Sequence[Any]) -> None:
         wanted = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
         if pairs and wanted:
@@ -31,6 +34,7 @@ class WeightGradsNeverTaken(StageBackward):
 class OneBackwardAnOutput(StageBackward):
     """Each output has a backward of its own, so that hooks of a parameter that several depend on fire for each."""
 
+    @override
     def differentiate(self, pairs: Pairs, inputs: Sequence[Any]) -> None:
         for output, grad in pairs:
             torch.autograd.backward(output, grad, retain_graph=True)

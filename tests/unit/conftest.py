@@ -47,9 +47,7 @@ def _drawn(kind: Kind) -> list[Case]:
     found: list[Case] = []
 
     @seed(20)
-    @settings(
-        max_examples=400, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=400, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(case=cases(kind))
     def keep(case: Case) -> None:
         found.append(case)

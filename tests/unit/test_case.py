@@ -119,7 +119,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_anything_else_is_refused_with_one_clear_error(text: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"`text` is not the JSON of a case: .*Pass what `Case\.to_json` wrote\.") as caught:
+    with pytest.raises(
+        InvalidArgument, match=r"`text` is not the JSON of a case: .*Pass what `Case\.to_json` wrote\."
+    ) as caught:
         Case.from_json(text)
 
     assert len(str(caught.value)) < 300
@@ -169,7 +171,9 @@ def test_the_digest_is_the_same_in_every_process_and_reading_a_case_needs_no_tor
         "import sys; from gradcheck_plus.case import Case; "
         "print(Case.from_json(sys.stdin.read()).digest, 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], input=GENERATED.to_json(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=GENERATED.to_json(), capture_output=True, text=True, check=True
+    )
 
     assert done.stdout.split() == [GENERATED.digest, "False"]
 

@@ -12,6 +12,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
+from gradcheck_plus import support
 from gradcheck_plus.case import Case, Constant, Container, Cotangent, Name, Parameter, Primal, Spec
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute import execute, reference
@@ -19,8 +20,9 @@ from gradcheck_plus.execute.build import case_source, compiled
 from gradcheck_plus.oracle import Evidence, Judgement, judge
 from gradcheck_plus.record import Record
 from gradcheck_plus.subject import KINDS, Kind, Subject
-from gradcheck_plus.support import values
 
+#: It has no annotations: it is printed into repros, which a person reads.
+values: Callable[..., Tensor] = support.values
 Write = Callable[..., Case]
 
 GRAD = Spec((2, 3), requires_grad=True)
@@ -67,7 +69,7 @@ def state() -> dict[str, Any]:
         "deterministic": (
             torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled(),
         ),
-        "fill": torch.utils.deterministic.fill_uninitialized_memory,
+        "fill": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "hooks": bool(torch.nn.modules.module._global_forward_hooks),
     }  # fmt: skip
 
@@ -132,9 +134,7 @@ def ambient(what: str) -> Iterator[None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_state_of_the_process_does_not_change_what_a_case_leaves_behind(write: Write, what: str, kind: Kind) -> None:
     """A user's own test may run in any."""
-    case = write(
-        ["h0 = square_linear(x0)", "h1 = dropout(h0)", "h2 = mul(h1, p0)"], parameters=[Parameter("p0", (3,), 0)]
-    )
+    case = write(["h0 = square_linear(x0)", "h1 = dropout(h0)", "h2 = mul(h1, p0)"], parameters=[Parameter("p0", (3,), 0)])
     usual = execute(case, reference(kind))
     with ambient(what):
         before = state()
@@ -502,7 +502,9 @@ def test_a_program_in_float64_is_in_float64_throughout(write: Write) -> None:
         dtype="float64",
     )
 
-    assert {t.dtype for t in execute(case, PLAIN).tensors.values() if t is not None and t.is_floating_point()} == {torch.float64}
+    assert {t.dtype for t in execute(case, PLAIN).tensors.values() if t is not None and t.is_floating_point()} == {
+        torch.float64
+    }
 
 
 def test_a_parameter_can_be_changed_before_the_backward(write: Write) -> None:
@@ -568,7 +570,9 @@ def test_a_hook_that_changes_a_gradient_shows_if_it_is_skipped(write: Write, hoo
     leaf = "params['segment0.p0'].grad"
     without = tensor(execute(write("h0 = mul(x0, p0)", **MODEL), PLAIN), "parameter", leaf)
 
-    assert torch.equal(tensor(execute(write("h0 = mul(x0, p0)", hooks=(hook,), **MODEL), PLAIN), "parameter", leaf), without / 2)
+    assert torch.equal(
+        tensor(execute(write("h0 = mul(x0, p0)", hooks=(hook,), **MODEL), PLAIN), "parameter", leaf), without / 2
+    )
 
 
 def test_hooks_on_what_receives_nothing_do_not_raise(write: Write) -> None:
@@ -666,9 +670,7 @@ def test_a_nudge_moves_every_value_by_one_ulp(write: Write, variant: Any, toward
 def test_a_nudge_leaves_integers_alone(write: Write) -> None:
     case = write("h0 = index_select(x0, x1)", primals=[Primal("x0", GRAD), Primal("x1", Spec((3,), "int64"), 2)])
 
-    assert torch.equal(
-        tensor(execute(case, PLAIN), "input", "x1"), tensor(execute(case, PLAIN, variant="up"), "input", "x1")
-    )
+    assert torch.equal(tensor(execute(case, PLAIN), "input", "x1"), tensor(execute(case, PLAIN, variant="up"), "input", "x1"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

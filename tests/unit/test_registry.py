@@ -47,7 +47,9 @@ def test_add_returns_the_entry() -> None:
 def test_a_duplicate_is_refused_and_changes_nothing() -> None:
     registry = filled("red", "blue")
 
-    with pytest.raises(InvalidArgument, match=r"^`colour`='red' is taken by Colour\(name='red', shade=0\)\. Give .* another name"):
+    with pytest.raises(
+        InvalidArgument, match=r"^`colour`='red' is taken by Colour\(name='red', shade=0\)\. Give .* another name"
+    ):
         registry.add(Colour("red", 2))
 
     assert registry["red"] == Colour("red", 0)
@@ -61,7 +63,7 @@ def test_an_unknown_name_suggests_a_near_one() -> None:
 
 def test_asking_whether_a_name_is_known_never_raises() -> None:
     assert "green" not in filled("red")
-    assert 3 not in filled("red")
+    assert None not in filled("red")
 
 
 def test_a_removed_entry_makes_room_for_another() -> None:

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from torch import Tensor, nn
 
-from gradcheck_plus import support
+from gradcheck_plus import support as printed
 from gradcheck_plus.case import (
     Case,
     Constant,
@@ -26,16 +26,19 @@ from gradcheck_plus.case import (
     Tree,
 )
 from gradcheck_plus.case.point import LEAF_LAYOUTS, NON_LEAF_LAYOUTS
-from gradcheck_plus.case.trees import containers, walk
+from gradcheck_plus.case.trees import ContainerKind, containers, walk
 from gradcheck_plus.execute.build import case_source
 from gradcheck_plus.record import flatten, storage
 from gradcheck_plus.source import cotangent_source, expression, input_lines, laid_out, primal_names, program_source
 from gradcheck_plus.subject import Kind
 
+#: It has no annotations: it is printed into repros, which a person reads.
+support: Any = printed
 Write = Callable[..., Case]
 
 SHAPES = ((2, 3), (3,), (2, 2, 4), (2, 3, 2, 2), (4, 2))
 FIELDS = ("first", "second", "third")
+KINDS_OF_CONTAINER: tuple[ContainerKind, ...] = get_args(ContainerKind)
 GRAD = Spec((2, 3), requires_grad=True)
 
 
@@ -67,7 +70,8 @@ def run(case: Case, call: Callable[..., Any] = support.plain_checkpoint) -> Any:
 
 
 def value(seed: int, shape: tuple[int, ...] = (2, 3)) -> Tensor:
-    return support.values(shape, seed)
+    made: Tensor = support.values(shape, seed)
+    return made
 
 
 # trees ------------------------------------------------------------------------------------------------------------------
@@ -75,7 +79,7 @@ def value(seed: int, shape: tuple[int, ...] = (2, 3)) -> Tensor:
 
 @st.composite
 def contained(draw: st.DrawFn, children: st.SearchStrategy[Tree]) -> Container:
-    kind = draw(st.sampled_from(["tuple", "list", "dict", "namedtuple", "dataclass"]))
+    kind = draw(st.sampled_from(KINDS_OF_CONTAINER))
     inner = tuple(draw(st.lists(children, min_size=int(kind in ("namedtuple", "dataclass")), max_size=3)))
     if kind == "dict":
         keys = draw(st.lists(st.text(max_size=4), min_size=len(inner), max_size=len(inner), unique=True))
@@ -108,7 +112,9 @@ def inside(found: Any) -> Iterator[Any]:
     """Yield the containers of a value, outermost first."""
     if isinstance(found, dict | list | tuple) or hasattr(found, "__dataclass_fields__"):
         yield found
-        children = found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else vars(found).values()
+        children = (
+            found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else vars(found).values()
+        )
         for child in children:
             yield from inside(child)
 
@@ -146,9 +152,7 @@ def test_no_line_of_a_program_is_repeated_state(drawn: Mapping[Kind, Sequence[Ca
 
 
 def test_a_program_computes_what_its_statements_say(write: Write) -> None:
-    case = write(
-        ["h0 = sin(x0)", "h1 = mul(h0, p0)"], "h2 = scale(h1; c=0.5)", parameters=[Parameter("p0", (3,), 0)]
-    )
+    case = write(["h0 = sin(x0)", "h1 = mul(h0, p0)"], "h2 = scale(h1; c=0.5)", parameters=[Parameter("p0", (3,), 0)])
     first, second = run(case)
     expected = value(1).sin() * value(50, (3,)) / 2
 

@@ -109,8 +109,9 @@ def test_the_unit_of_a_dtype_is_half_its_epsilon(dtype: torch.dtype) -> None:
 
 
 def test_the_budget_is_earned_by_the_reference() -> None:
-    """8 * (e_reference + u * (max|g64| + 1e-3 * S)): a thousandth of the case's largest gradient counts, since some true
-    gradients are zero.
+    """8 * (e_reference + u * (max|g64| + 1e-3 * S)).
+
+    A thousandth of the case's largest gradient counts, since some true gradients are zero.
     """
     u = UNIT["float32"]
 

@@ -1,6 +1,6 @@
 """Trees: a path is code that reaches its leaf."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Constant, Container, Name, Tree
-from gradcheck_plus.case.trees import containers, depth, names, steps, walk
+from gradcheck_plus.case.trees import ContainerKind, containers, depth, names, steps, walk
 
 FIELDS = ("first", "second", "third")
+KINDS: tuple[ContainerKind, ...] = get_args(ContainerKind)
 
 
 @st.composite
 def contained(draw: st.DrawFn, children: st.SearchStrategy[Tree]) -> Container:
-    kind = draw(st.sampled_from(["tuple", "list", "dict", "namedtuple", "dataclass"]))
+    kind = draw(st.sampled_from(KINDS))
     fields = kind in ("namedtuple", "dataclass")
     inner = tuple(draw(st.lists(children, min_size=int(fields), max_size=3)))
     if kind == "dict":

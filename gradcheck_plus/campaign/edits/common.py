@@ -72,7 +72,9 @@ def pruned(tree: Tree, keep: Callable[[Tree], bool]) -> Tree | None:
     kept = [(i, c) for i, child in enumerate(tree.children) if (c := pruned(child, keep)) is not None]
     if not kept:
         return None
-    return Container(tree.kind, tuple(c for _, c in kept), tuple(tree.keys[i] for i, _ in kept) if tree.keys else ())
+    # The fields of a namedtuple or a dataclass are named by their number.
+    keys = tuple(tree.keys[i] for i, _ in kept) if tree.kind == "dict" else tree.keys[: len(kept)]
+    return Container(tree.kind, tuple(c for _, c in kept), keys)
 
 
 def as_dicts(tree: Tree) -> Tree:

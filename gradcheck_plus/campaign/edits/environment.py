@@ -1,6 +1,7 @@
 """Edits of the surroundings, and of cotangents."""
 
 from gradcheck_plus.campaign.edits.common import Edit, on_program, reaching, replaced
+from gradcheck_plus.campaign.edits.respecified import respecified
 from gradcheck_plus.case import Case, ModuleProgram, Name, Program
 from gradcheck_plus.case.trees import walk
 from gradcheck_plus.traits import Facts
@@ -8,6 +9,12 @@ from gradcheck_plus.traits import Facts
 
 def _set(**changes: object) -> Edit:
     return lambda case: replaced(case, environment=replaced(case.environment, **changes))
+
+
+def _uncast(case: Case) -> Case:
+    """Switch autocast off. Where an operation does not take what it is given then, nothing changes."""
+    plain = replaced(case, environment=replaced(case.environment, autocast=""))
+    return next(respecified(plain, lambda p: p.spec), case) if isinstance(case.program, Program) else plain
 
 
 def _without_hook(hook: str) -> Edit:
@@ -48,8 +55,8 @@ def _inner_only(case: Case) -> Case:
 
 EDITS: tuple[tuple[str, Edit], ...] = (
     ("eval", _set(train=True)),
-    ("autocast-bfloat16", _set(autocast="")),
-    ("autocast-float16", _set(autocast="")),
+    ("autocast-bfloat16", _uncast),
+    ("autocast-float16", _uncast),
     ("draw-after", _set(draws_after=0)),
     ("draw-before", _undrawn(first=True)),
     ("draw-between", _undrawn(first=False)),

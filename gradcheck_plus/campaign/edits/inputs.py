@@ -28,7 +28,14 @@ def _pruned_inputs(keep: Callable[[Segment, Tree], bool]) -> Edit:
         kwargs = tuple((k, t) for k, tree in s.kwargs if (t := pruned(tree, lambda leaf: keep(s, leaf))) is not None)
         return replaced(s, args=args, kwargs=kwargs)
 
-    return on_segments(change)
+    return lambda case: _needed(on_segments(change)(case))
+
+
+def _needed(case: Case) -> Case:
+    """Leave out the primals that nothing is passed, except those that hold another one's tensor or storage."""
+    passed = {name for s in case.program.segments for name in names(*s.inputs)}
+    holders = {p.alias or p.share for p in case.primals if p.name in passed}
+    return replaced(case, primals=tuple(p for p in case.primals if p.name in passed | holders))
 
 
 def _used(segment: Segment, leaf: Tree) -> bool:

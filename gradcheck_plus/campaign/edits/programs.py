@@ -1,7 +1,8 @@
 """Edits of the function itself."""
 
 from gradcheck_plus.campaign.edits.common import Edit, on_program, on_segments, on_statements, replaced
-from gradcheck_plus.case import Case, Program, Segment, Spec, Statement
+from gradcheck_plus.campaign.edits.respecified import respecified
+from gradcheck_plus.case import Case, Program, Spec, Statement
 from gradcheck_plus.operations import CATALOGUE
 
 #: What stands in for an operation: one that does as little as possible, and one that has parameters.
@@ -16,23 +17,30 @@ _OPERATION_TRAITS = (
 
 
 def _without_operation(trait: str, other: Statement) -> Edit:
-    """Put another operation in the place of those with a trait, where operand and result are alike."""
+    """Put another operation in the place of those with a trait, where everything along the program takes what comes out."""
 
-    def change(segment: Segment) -> Segment:
-        stand_in = replaced(other, operation=_LAYER) if segment.form == "sequential" and other is _PLAIN else other
-        return replaced(segment, statements=tuple(_instead(s, trait, stand_in) for s in segment.statements))
+    def edit(case: Case) -> Case:
+        if not isinstance(case.program, Program):
+            return case
+        for number in range(len(case.program.statements)):
+            old = case.program.statements[number]
+            new = _instead(case, old, trait, other)
+            case = next(respecified(case, lambda p: p.spec, {old: new}), case) if new else case
+        return case
 
-    return on_segments(change)
+    return edit
 
 
-def _instead(s: Statement, trait: str, other: Statement) -> Statement:
-    operation = CATALOGUE[other.operation]
-    alike = len(s.results) == 1 and s.results[0].spec.shape == s.specs[0].shape and s.owner
-    if trait not in CATALOGUE[s.operation].traits or not alike or not operation.takes(s.specs[0], autocast=False):
-        return s
-    module = (s.module or f"{other.operation}_{s.results[0].name}") if operation.setup else ""
-    attributes = other.attributes if operation.attributes else ()
-    return Statement(other.operation, s.results, s.operands[:1], s.specs[:1], attributes, module)
+def _instead(case: Case, s: Statement, trait: str, other: Statement) -> Statement | None:
+    layers = any(s in segment.statements and segment.form == "sequential" for segment in case.program.segments)
+    stand_in = replaced(other, operation=_LAYER) if layers and other is _PLAIN else other
+    operation = CATALOGUE[stand_in.operation]
+    shared = bool(s.module) and any(t.module == s.module and t != s for t in case.program.statements)
+    if trait not in CATALOGUE[s.operation].traits or len(s.results) > 1 or shared:
+        return None
+    module = (s.module or f"{stand_in.operation}_{s.results[0].name}") if operation.setup else ""
+    attributes = stand_in.attributes if operation.attributes else ()
+    return Statement(stand_in.operation, s.results, s.operands[:1], s.specs[:1], attributes, module)
 
 
 def _untied(program: Program) -> Program:

@@ -1,0 +1,89 @@
+"""torch's private names do on the installed torch what `gradcheck_plus.compat` says of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from gradcheck_plus import compat, support
+
+#: It has no annotations: it is printed into repros, which a person reads.
+values: Callable[..., Tensor] = support.values
+
+
+def test_the_installed_torch_is_one_that_they_were_seen_to_work_on() -> None:
+    """If every law below holds on a new release, add it."""
+    assert torch.__version__.startswith(compat.SEEN_ON)
+
+
+def test_stage_backward_returns_the_gradients_of_the_inputs() -> None:
+    """And clears them; parameters accumulate."""
+    x, w = (values((2, 3), seed).requires_grad_() for seed in (1, 2))
+    output, cotangent = x * w, values((2, 3), 11)
+    found = compat.stage_backward((output,), (cotangent,), [x])
+
+    assert isinstance(found, tuple)
+    assert [None if g is None else g.tolist() for g in found] == [(cotangent * w).tolist()]
+    assert x.grad is None
+    assert torch.equal(w.grad, cotangent * x)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_it_is_seen_which_of_torchs_checkpoints_ran(reentrant: bool) -> None:
+    def call(function: Any, *args: Any) -> Any:
+        return checkpoint(function, *args, use_reentrant=reentrant)
+
+    assert compat.builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True)) is reentrant
+
+
+def test_it_is_seen_that_none_ran() -> None:
+    assert compat.builds_on_checkpoint(lambda f, x: f(x), torch.sin, torch.ones(2)) is None
+
+
+def test_watching_ends_with_the_call() -> None:
+    """Also where it raises."""
+    import sys
+
+    before = sys.getprofile()
+    with pytest.raises(ZeroDivisionError):
+        compat.builds_on_checkpoint(lambda f: 1 / 0, torch.sin)
+
+    assert sys.getprofile() is before
+
+
+def test_a_dispatch_mode_sees_what_is_drawn() -> None:
+    """By the tag of the operation."""
+    seen: list[tuple[str, bool]] = []
+
+    class Watch(compat.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append((func.overloadpacket._qualified_op_name, torch.Tag.nondeterministic_seeded in func.tags))
+            return func(*args, **(kwargs or {}))
+
+    with Watch():  # type: ignore[no-untyped-call]
+        torch.ones(2).sin()
+        torch.rand(2)
+
+    assert ("aten::sin", False) in seen
+    assert ("aten::rand", True) in seen
+
+
+def test_tensors_of_a_tree_can_be_mapped() -> None:
+    tree = {"a": (torch.ones(2), None), "b": [3, "text"]}
+    doubled = compat.map_tensors(lambda t: t * 2, tree)
+
+    assert isinstance(doubled["a"][0], Tensor)
+    assert doubled["a"][0].tolist() == [2, 2]
+    assert (doubled["a"][1], doubled["b"]) == (None, [3, "text"])
+
+
+def test_deterministic_mode_hands_out_memory_filled_with_nan() -> None:
+    """Which is how memory that was never written is seen."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert torch.empty(64).isnan().all()
+    finally:
+        torch.use_deterministic_algorithms(False)
