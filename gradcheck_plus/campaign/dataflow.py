@@ -142,9 +142,9 @@ def _without_statement(case: Case, program: Program, index: int, statement: Stat
         return
     rest = _with_segment(program, index, replaced(segment, statements=kept))
     result, operand = statement.results[0], statement.operands[0]
-    if len(statement.results) == 1 and result.spec.shape == statement.specs[0].shape and result.spec.floating:
+    if len(statement.results) == 1 and result.spec.floating:
         renamed = _owning(following(case, _renamed(rest, {result.name: operand}), {result.name: operand}))
-        same = result.spec.dtype == statement.specs[0].dtype
+        same = (result.spec.shape, result.spec.dtype) == (statement.specs[0].shape, statement.specs[0].dtype)
         yield from (renamed,) if same else respecified(renamed, lambda p: p.spec)
     used = {o for s in program.statements for o in s.operands} | set(names(*(s.output for s in program.segments)))
     wanted = [r for r in statement.results if r.name in used]

@@ -134,6 +134,10 @@ class Facts:
         """The values that a segment makes."""
         return {r.name for s in segment.statements for r in s.results}
 
+    def is_view(self, operation: Operation) -> bool:
+        """May a result share memory with an operand? What dropout returns does so in eval mode alone."""
+        return operation.view and not (self.environment.train and "dropout" in operation.traits)
+
     @property
     def passthrough(self) -> bool:
         """Does a region return one of its inputs?"""
@@ -203,7 +207,8 @@ class Facts:
         """Is a stage handed `None` for an output that requires grad? A value that is returned twice receives once."""
         segment = self.program.segments[index]
         drawn = {c.path for c in self.case.cotangents if c.segment == index}
-        made, seen = self.made(segment), set()
+        made = self.made(segment)
+        seen: set[str] = set()
         for path, leaf in walk(segment.output):
             if not isinstance(leaf, Name):
                 continue

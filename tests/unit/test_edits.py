@@ -24,7 +24,7 @@ OURS = {"SyntaxError", "NameError", "UnboundLocalError", "KeyError", "AttributeE
 #: Traits of specs, and of how many segments there are: smaller and simpler cases take them away.
 ELSEWHERE = {
     "empty-value", "scalar-value", "bfloat16-input", "many-segments", "tied-across-segments", "several-results",
-    "integer-value",
+    "integer-value", "several-gradients",
 }  # fmt: skip
 
 
@@ -146,8 +146,7 @@ def test_a_value_that_was_computed_before_can_be_handed_in(write: Write) -> None
     case = write(["h0 = mean_dim(x0)", "h1 = relu(h0)"])
     handed = [c for c in dataflow.smaller(case) if [s.operation for s in c.program.statements] == ["relu"]]
 
-    assert handed
-    assert [p.spec.shape for p in handed[0].primals] == [case.program.statements[0].results[0].spec.shape]
+    assert [case.program.statements[0].results[0].spec.shape] in [[p.spec.shape for p in c.primals] for c in handed]
 
 
 def test_two_segments_can_become_one(write: Write) -> None:

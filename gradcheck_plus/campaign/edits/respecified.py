@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gradcheck_plus.campaign.edits.common import propagated, replaced
 from gradcheck_plus.case import Case, Parameter, Primal, Program, Spec, Statement, Value
-from gradcheck_plus.operations import CATALOGUE, Operation, results_of, seen_by
+from gradcheck_plus.operations import CATALOGUE, Operation, render, results_of, seen_by
 
 
 class _DoesNotFitError(Exception):
@@ -48,6 +48,7 @@ class _Walk:
         self.specs = {p.name: p.spec for p in primals}
         self.parameters: dict[str, Parameter] = {p.name: p for p in program.parameters}
         self.shaped: set[str] = set()
+        self.setups: dict[str, str] = {"": ""}
 
     def follow(self, old: Statement, new: Statement) -> Statement:
         """Return a statement with specs computed anew; results keep their names."""
@@ -59,9 +60,10 @@ class _Walk:
         specs = (first, *(self._partner(operation, i, seen, name) for i, name in enumerate(new.operands[1:])))
         if any(value not in operation.attributes[k](seen) for k, value in new.attributes):
             raise _DoesNotFitError
+        setup = render(operation.setup, new.operands, specs, dict(new.attributes))
         made = results_of(operation, specs, dict(new.attributes), autocast=self.autocast)
-        if len(made) != len(old.results):
-            raise _DoesNotFitError
+        if len(made) != len(old.results) or self.setups.setdefault(new.module, setup) != setup:
+            raise _DoesNotFitError  # a module that several statements call must be the same for all of them
         results = tuple(
             Value(r.name, Spec(tuple(shape), dtype, r.spec.requires_grad))
             for r, (shape, dtype) in zip(old.results, made, strict=True)
