@@ -3,8 +3,8 @@
     python benchmarks/diversity.py [CASES]
 
 Hypothesis follows each example with mutants of it, in which one draw is copied over another; `cases` is drawn inside a
-collection of unique elements, where it does not. Printed for both: how many cases have at most two traits that the one before has not, or
-the other way round, and how many different sets of traits there are.
+collection of unique elements, where it does not. Printed for both: how many cases have at most two traits that the one
+before has not, or the other way round, and how many different sets of traits there are.
 """
 
 import itertools

@@ -1,0 +1,48 @@
+"""The detector is silent: it raises no alarm on what is right, and finds what is known to be wrong with torch."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gradcheck_plus.results import CheckResult
+from gradcheck_plus.subject import Kind
+from gradcheck_plus.subjects import SUBJECTS
+from gradcheck_plus.zoo import ZOO
+
+TWINS = sorted({(entry.kind, entry.twin_target, entry.contract) for entry in ZOO.values()})
+
+
+@pytest.mark.parametrize(("kind", "target", "contract"), TWINS)
+def test_every_twin_passes(kind: Kind, target: str, contract: str, campaign: Callable[..., CheckResult]) -> None:
+    result = campaign(kind, target, contract, max_examples=1000, keep_going=True)
+
+    assert [fault.message for fault in result.faults] == []
+    assert result.verdict == "match"
+    assert_all_is_judged(result)
+
+
+@pytest.mark.parametrize("name", list(SUBJECTS))
+def test_every_built_in_subject_keeps_its_contract(name: str, campaign: Callable[..., CheckResult]) -> None:
+    entry = SUBJECTS[name]
+
+    result = campaign(entry.kind, entry.subject.target, entry.contract, max_examples=500, keep_going=True)
+
+    assert [fault.message for fault in result.faults] == []
+    assert result.verdict == "match"
+    assert_all_is_judged(result)
+
+
+def test_the_known_fault_of_torch_is_found_when_nothing_known_is_excused(campaign: Callable[..., CheckResult]) -> None:
+    target = SUBJECTS["torch-checkpoint"].subject.target
+
+    result = campaign("checkpoint", target, max_examples=500, known=False)
+
+    assert result.verdict == "fault"
+    assert {fault.trigger for fault in result.faults} >= {("random-activation",)}
+    assert {fault.role for fault in result.faults} <= {"primal", "parameter"}
+
+
+def assert_all_is_judged(result: CheckResult) -> None:
+    """Nearly every case says something: plain autograd never raises unannounced, and hardly any case has no gradient."""
+    assert result.cases.invalid == 0
+    assert result.cases.vacuous < 0.02 * result.cases.run
