@@ -20,13 +20,12 @@ from gradcheck_plus.campaign.runner import LocalRunner, check_device
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import GradientMismatch, InvalidArgument
 from gradcheck_plus.execute.targets import importable, named
-from gradcheck_plus.expectations import contract as find_contract
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
 from gradcheck_plus.results import CheckResult, Costs, Counts, Excused, Pairs, mismatch_text
 from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind, Subject
-from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, subject
+from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of, subject
 
 _REMEMBERED = 256
 
@@ -223,7 +222,7 @@ def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known:
     if key not in _verdicts:
         check_device(device)
         names = (subject.name, subject.builds_on)
-        held = find_contract(contract).for_subject(*names, torch=str(torch.__version__), known=known)
+        held = contract_of(contract).for_subject(*names, torch=str(torch.__version__), known=known)
         _verdicts[key] = decide(case, subject, held, device=device), subject
         if len(_verdicts) > _REMEMBERED:
             _verdicts.popitem(last=False)

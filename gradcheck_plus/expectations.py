@@ -121,37 +121,67 @@ def contract(name: str) -> Contract:
     Raises:
         InvalidArgument: no such contract, or the file does not say what a contract says.
     """
+    return _extended(name, ())
+
+
+def _extended(name: str, heirs: tuple[str, ...]) -> Contract:
+    """Return a contract that the heirs extend, each the one after it."""
+    own = name if name in built_in() else str(Path(name).resolve())
+    if own in heirs:
+        raise InvalidArgument(
+            f"`extends`={name!r} of `contract`={heirs[-1]!r} leads back to one that extends it. Leave it out of one of them."
+        )
+    file = _parsed(name, _text(name))
+    inherited = [e for parent in file.extends for e in _extended(parent, (*heirs, own)).expectations]
+    return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)
+
+
+def _text(name: str) -> str:
     if name in built_in():
-        text = (resources.files("gradcheck_plus.contracts") / f"{name}.toml").read_text(encoding="utf-8")
-    elif name.endswith(".toml") or "/" in name:
-        path = Path(name)
-        if not path.is_file():
-            raise InvalidArgument(f"`contract`={name!r}: there is no such file. Write a name or the path of a TOML file.")
-        text = path.read_text(encoding="utf-8", errors="replace")
-    else:
+        return (resources.files("gradcheck_plus.contracts") / f"{name}.toml").read_text(encoding="utf-8")
+    if not name.endswith(".toml") and "/" not in name:
         raise unknown("contract", name, built_in())
-    return _parsed(name, text)
+    path = Path(name)
+    if not path.is_file():
+        raise InvalidArgument(f"`contract`={name!r}: there is no such file. Write a name or the path of a TOML file.")
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InvalidArgument(
+            f"`contract`={name!r} cannot be read: {error.strerror}. Write the path of a file that can be."
+        ) from error
 
 
-def _parsed(name: str, text: str) -> Contract:
+def _parsed(name: str, text: str) -> _File:
     try:
         file = msgspec.convert(tomllib.loads(text), type=_File)
-        for entry in file.expectation:
-            SpecifierSet(entry.torch)
-            re.compile(entry.leaf)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, InvalidSpecifier, re.error) as error:
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InvalidArgument(
             f"`contract`={name!r} is not a contract: {error}. See `docs/contracts.md` for the fields of an expectation."
         ) from error
     for entry in file.expectation:
-        if entry.trait != ANY and entry.trait not in TRAITS:
-            raise unknown("trait", entry.trait, TRAITS)
-        if not entry.source.strip():
-            raise InvalidArgument(
-                f"`source`='' of the entry for `trait`={entry.trait!r} in `contract`={name!r}: a limit without a public source "
-                f"is a fault. Write the URL or the document that says so."
-            )
-    if name in file.extends:
-        raise InvalidArgument(f"`contract`={name!r} extends itself. Leave its own name out of `extends`.")
-    inherited = [e for parent in file.extends for e in contract(parent).expectations]
-    return Contract(file.name, file.doc, (*inherited, *file.expectation), file.equal_bits)
+        _check(name, entry)
+    return file
+
+
+def _check(name: str, entry: Expectation) -> None:
+    if entry.trait != ANY and entry.trait not in TRAITS:
+        raise unknown("trait", entry.trait, TRAITS)
+    where = f"of the entry for `trait`={entry.trait!r} in `contract`={name!r}"
+    if not entry.source.strip():
+        raise InvalidArgument(
+            f"`source`={entry.source!r} {where}: a limit without a public source is a fault. Write the URL or the document "
+            f"that says so."
+        )
+    try:
+        SpecifierSet(entry.torch)
+    except InvalidSpecifier as error:
+        raise InvalidArgument(
+            f"`torch`={entry.torch!r} {where} is no version specifier. Write one such as '>=2.9,<2.15'."
+        ) from error
+    try:
+        re.compile(entry.leaf)
+    except re.error as error:
+        raise InvalidArgument(
+            f"`leaf`={entry.leaf!r} {where} is no regular expression: {error}. Escape what is meant literally with a backslash."
+        ) from error

@@ -1,5 +1,7 @@
 """How a check is run: the settings that the command line, pytest and the one-call checks share."""
 
+import re
+
 import msgspec
 
 from gradcheck_plus.errors import InvalidArgument
@@ -56,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgument(f"`time_budget`={self.time_budget} leaves no time. Write a positive number of seconds.")
         if not self.case_timeout > 0:
             raise InvalidArgument(f"`case_timeout`={self.case_timeout} ends every case. Write a positive number of seconds.")
-        if self.device.partition(":")[0] not in ("cpu", "cuda"):
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise InvalidArgument(f"`device`={self.device!r} is not supported. Write cpu, cuda or cuda:<index>.")
 
     @property

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from math import inf
 from pathlib import Path
 from select import select
 from typing import IO
@@ -23,6 +25,8 @@ from gradcheck_plus.traits import traits
 
 #: Cases of one check that may hang or kill the process before it is left at that.
 MOST_LOST = 3
+#: Seconds that importing the targets may take, whatever a case may: large projects need long for that.
+IMPORTING = 300.0
 _TICK = 0.1
 _SHUTDOWN = 2.0
 
@@ -59,10 +63,15 @@ class RemoteRunner:
         self.process: subprocess.Popen[bytes] | None = None
         self.probe = True
         self.lost = 0
+        self._busy = False  # between a request and its reply
 
     def __enter__(self) -> "RemoteRunner":
         """Start the worker."""
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,32 +162,52 @@ class RemoteRunner:
             stderr=self.errors,
             start_new_session=True,  # an interrupt is for the campaign to handle, which then ends the worker
         )
+        self._busy = False
         try:
             described = self._ask(Setup(self.search, str(self.inflight), self.probe)).described
         except Lost as lost:
             if lost.phase != "probe" or not self.probe:
-                raise ToolFailed(f"The worker was lost before it ran a case: {lost}\n{self._said()}") from lost
+                raise self._unusable(lost) from lost
             self.probe = False
             self._start()
             return
         assert described is not None
         self.described = described
 
+    def _unusable(self, lost: Lost) -> InvalidArgument:
+        """Return the error for targets that do not come back before there is a case to blame."""
+        s, got = self.search, lost.mismatch.got
+        said = "did not end" + got.removeprefix("none") if lost.mismatch.kind == "hang" else f"took its process along ({got})"
+        target = f"`target`={s.module or s.target!r}"
+        if lost.phase == "load":
+            what = f" with `inputs`={s.inputs!r}" if s.inputs else ""
+            return InvalidArgument(f"{target}{what}: importing {said}. Write a target that can be imported.")
+        if not s.module:
+            return InvalidArgument(f"{target}: asking for its signature {said}. Write a plain function.")
+        return InvalidArgument(
+            f"{target}: calling it with `inputs`={s.inputs!r} {said}. Write a module and a sample call that end, or a longer "
+            f"--case-timeout."
+        )
+
     def _kill(self) -> None:
+        """End the worker and what its subject has started: all of that is in the session that the worker leads."""
         if self.process is None:
             return
         process, self.process = self.process, None
         assert process.stdin is not None and process.stdout is not None
         for stream in (process.stdin, process.stdout):
-            stream.close()
+            with suppress(BrokenPipeError):
+                stream.close()
         try:
-            process.wait(_SHUTDOWN if process.poll() is None and not self._busy else 0)
+            if not self._busy:
+                process.wait(_SHUTDOWN)
         except subprocess.TimeoutExpired:
-            process.kill()
+            pass
+        finally:
+            with suppress(ProcessLookupError, PermissionError):  # there may be nobody left
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        self.errors.close()
-
-    _busy = False
+            self.errors.close()
 
     def _ask(self, request: Request) -> Reply:
         """Send a request and wait for the reply, as long as cases go on.
@@ -186,6 +215,8 @@ class RemoteRunner:
         Raises:
             Lost: one case took longer than it may, or the process ended.
         """
+        if self._busy:  # an interrupt came before the reply
+            self._start()
         assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
         self._busy = True
         self._touch(request)
@@ -208,9 +239,11 @@ class RemoteRunner:
             Inflight(str(self.inflight)).write("idle", 0, 0)
 
     def _line(self, answers: IO[bytes]) -> bytes:
+        assert self.process is not None
         received = b""
         seen, since = None, time.monotonic()
         while not received.endswith(b"\n"):
+            ended = self.process.poll() is not None
             ready, _, _ = select([answers], [], [], _TICK)
             if ready:
                 part = os.read(answers.fileno(), 1 << 16)
@@ -218,12 +251,14 @@ class RemoteRunner:
                     self._raise_lost(None)
                 received += part
                 continue
+            if ended:  # though a child of its has the other end of the pipe still open
+                self._raise_lost(None)
             now = self.inflight.read_bytes() if self.inflight.exists() else None
             if now != seen:
                 seen, since = now, time.monotonic()
                 self._report_progress()
-            elif self._running(now) and time.monotonic() - since > self.timeout:
-                self._raise_lost(self.timeout)
+            elif time.monotonic() - since > (limit := self._limit(now)):
+                self._raise_lost(limit)
         return received
 
     def _report_progress(self) -> None:
@@ -231,9 +266,10 @@ class RemoteRunner:
         if running and running[0] == "block":
             self.tick(running[2])
 
-    @staticmethod
-    def _running(content: bytes | None) -> bool:
-        return bool(content) and not (content or b"").startswith(b"idle")
+    def _limit(self, content: bytes | None) -> float:
+        """Return how many seconds what is running may take."""
+        phase = (content or b"idle").split()[0]
+        return inf if phase == b"idle" else max(IMPORTING, self.timeout) if phase == b"load" else self.timeout
 
     def _raise_lost(self, timeout: float | None) -> None:
         """Raise `Lost` for the case that is in flight.

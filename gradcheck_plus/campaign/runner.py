@@ -21,14 +21,14 @@ from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute import execute, reference
 from gradcheck_plus.execute.sampling import Sampled, sampled
 from gradcheck_plus.execute.targets import load
-from gradcheck_plus.expectations import Contract, contract
+from gradcheck_plus.expectations import Contract
 from gradcheck_plus.record import Record
 from gradcheck_plus.results import Costs, Tool
 from gradcheck_plus.strategies.cases import aimed_cases, allowed_traits
 from gradcheck_plus.strategies.modules import TRAITS as MODULE_TRAITS
 from gradcheck_plus.strategies.modules import module_cases
 from gradcheck_plus.subject import Subject
-from gradcheck_plus.subjects import subject
+from gradcheck_plus.subjects import contract_of, subject
 
 
 class LocalRunner:
@@ -47,10 +47,15 @@ class LocalRunner:
     def __init__(self, search: Search, live: Subject | None = None, inflight: str | None = None, *, probe: bool = True) -> None:
         self.search, self.settings = search, search.settings
         self.inflight = Inflight(inflight)
+        self.inflight.write("load", 0, 0)
+        for target in filter(None, (search.module, search.inputs)):
+            load(target)
+        call = live.call if live else load(search.target)
         self.inflight.write("probe", 0, 0)
-        self.subject = live or subject(search.kind, load(search.target), target=search.target, probe=probe)
+        self.subject = live or subject(search.kind, call, target=search.target, probe=probe)
+        self.inflight.write("sample", 0, 0)
         check_device(self.settings.device)
-        self.base = contract(search.contract or self.subject.contract)
+        self.base = contract_of(search.contract or self.subject.contract)
         names = (self.subject.name, self.subject.builds_on)
         self.contract = self.base.for_subject(*names, torch=str(torch.__version__), known=self.settings.known)
         self.without = frozenset(self.settings.without)

@@ -1,8 +1,8 @@
 """``gradcheck-plus check``."""
 
 import argparse
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import Progress
@@ -12,44 +12,59 @@ from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.remote import RemoteRunner
 from gradcheck_plus.cli.progress import Reporter, bars
 from gradcheck_plus.errors import InvalidArgument, unknown
-from gradcheck_plus.expectations import contract
 from gradcheck_plus.operations import CATALOGUE
-from gradcheck_plus.report.files import save, write_json
-from gradcheck_plus.results import CheckResult, Report, Tool, check_text, exit_code, headline
+from gradcheck_plus.report.files import check_places, save, write_json, write_out
+from gradcheck_plus.results import INCONCLUSIVE, MATCH, CheckResult, Report, Tool, check_text, exit_code, headline
 from gradcheck_plus.settings import DTYPES, Settings
-from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS
+from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of
 from gradcheck_plus.traits import TRAITS
 
 _OUT = "gradcheck-plus-out"
+#: Seconds that mean no limit: JSON, which the worker is asked in, has no infinity.
+NO_LIMIT = 1e9
 
 
 def check(options: argparse.Namespace) -> int:
     """Run the checks that the options ask for, report them, and return the exit code."""
     searches = list(_searches(options))
-    results, tool = [], None
+    out = options.out or _OUT
+    check_places(json=options.json, out=out)
+    done: list[Done] = []
     with bars(shown=not options.quiet) as bar:
         for search in searches:
-            result, tool = run(search, bar)
-            if result.faults:
-                save(result, search.kind, search.target, Path(options.out or _OUT))
-            results.append(result)
+            done.append(run(search, bar))
+            if done[-1].result.faults:
+                save(done[-1].result, search.kind, search.target, Path(out))
+            if done[-1].interrupted:
+                break
+    results = [d.result for d in done]
     code = exit_code(results)
+    if code == MATCH and len(done) < len(searches):
+        code = INCONCLUSIVE
     if options.json:
-        assert tool is not None
-        write_json(Report(exit_code=code, tool=tool, checks=results), options.json)
+        write_json(Report(exit_code=code, tool=done[0].tool, checks=results), options.json)
     if options.json != "-":
-        for result in results:
-            sys.stdout.write(_said(result, options) + "\n")
+        write_out("".join(_said(result, options) + "\n" for result in results))
     return code
 
 
-def run(search: Search, bar: Progress | None, name: str = "") -> tuple[CheckResult, Tool]:
+@dataclass(frozen=True)
+class Done:
+    """What came of one check, what it ran on, and whether it was interrupted."""
+
+    result: CheckResult
+    tool: Tool
+    interrupted: bool
+
+
+def run(search: Search, bar: Progress | None, name: str = "") -> Done:
     """Run one check in a process of its own, under a name in the progress display."""
     reporter = Reporter(name or search.module or search.target, search.settings.max_examples, bar)
     with RemoteRunner(search, reporter.tick) as runner:
-        result = Campaign(search, runner, reporter.progress).run()
+        campaign = Campaign(search, runner, reporter.progress)
+        result = campaign.run()
         reporter.end()
-        return result, runner.describe().tool
+        return Done(result, runner.describe().tool, campaign.interrupted)
 
 
 def _said(result: CheckResult, options: argparse.Namespace) -> str:
@@ -71,7 +86,7 @@ def _searches(options: argparse.Namespace) -> Iterator[Search]:
             operations=None if options.operation is None else tuple(options.operation),
             known=not options.no_known,
             keep_going=options.keep_going,
-            case_timeout=options.case_timeout,
+            case_timeout=min(options.case_timeout, NO_LIMIT),
         )
         if options.kind != "module":
             yield Search(kind=options.kind, settings=settings, contract=options.contract, target=options.target)
@@ -89,7 +104,7 @@ def _searches(options: argparse.Namespace) -> Iterator[Search]:
 
 def _check_names(options: argparse.Namespace) -> None:
     if options.contract:
-        contract(options.contract)
+        contract_of(options.contract)
     for name in (*(options.trait or ()), *options.no_trait):
         if name not in TRAITS:
             raise unknown("trait", name, TRAITS)

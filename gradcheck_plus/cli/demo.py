@@ -10,6 +10,7 @@ from rich.table import Table
 from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.cli.check import run
 from gradcheck_plus.cli.progress import bars
+from gradcheck_plus.report.files import write_out
 from gradcheck_plus.results import FAULT, MATCH, CheckResult, check_text
 from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind
@@ -34,18 +35,22 @@ class _Row:
 
 def demo(options: argparse.Namespace) -> int:
     """Check the built-in subjects, a planted fault and its twin; return 0 if each has the verdict that it should have."""
-    console, results = Console(width=None if sys.stdout.isatty() else _WIDTH), []
-    rows = _rows()
+    rows, results = _rows(), []
     with bars() as bar:
         for row in rows:
             settings = Settings(max_examples=options.max_examples, seed=options.seed)
             search = Search(kind=row.kind, settings=settings, contract=row.contract, target=row.target)
-            results.append(run(search, bar, row.name)[0])
-    console.print(_table(rows, results))
+            done = run(search, bar, row.name)
+            if done.interrupted:
+                raise KeyboardInterrupt
+            results.append(done.result)
     planted = next(result for row, result in zip(rows, results, strict=True) if row.expected == "fault")
-    console.print(check_text(planted), markup=False, highlight=False, soft_wrap=True)
     well = all(result.verdict == row.expected for row, result in zip(rows, results, strict=True))
-    console.print("\nAll as it should be." if well else "\nNot as it should be: see the table.")
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    with console.capture() as table:
+        console.print(_table(rows, results))
+    said = "All as it should be." if well else "Not as it should be: see the table."
+    write_out(f"{table.get()}{check_text(planted)}\n\n{said}\n")
     return MATCH if well else FAULT
 
 

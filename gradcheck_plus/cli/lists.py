@@ -8,6 +8,7 @@ from rich.table import Table
 
 from gradcheck_plus.expectations import built_in, contract
 from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.report.files import write_out
 from gradcheck_plus.subjects import SUBJECTS
 from gradcheck_plus.traits import TRAITS
 
@@ -61,8 +62,7 @@ def show(options: argparse.Namespace) -> int:
     rows = LISTS[options.what]()
     console = Console()
     if not console.is_terminal:
-        for row in rows:
-            console.print("\t".join(row), soft_wrap=True, markup=False, highlight=False)
+        write_out("".join("\t".join(row) + "\n" for row in rows))
         return 0
     table = Table(*next(rows), title=options.what, title_justify="left")
     for row in rows:

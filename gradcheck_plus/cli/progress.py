@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -36,7 +36,8 @@ class Reporter:
             self.bar.update(self.task, completed=cases, faults=f"{self.faults} faults" if self.faults else "")
         elif time.monotonic() - self.said > _EVERY:
             self.said = time.monotonic()
-            print(f"{self.name}: {cases} of {self.total} cases, {self.faults} faults", file=sys.stderr, flush=True)  # noqa: T201
+            with suppress(BrokenPipeError):
+                print(f"{self.name}: {cases} of {self.total} cases, {self.faults} faults", file=sys.stderr, flush=True)  # noqa: T201
 
     def end(self) -> None:
         """The check has ended; a campaign that found its fault early is done too."""

@@ -1,15 +1,16 @@
 """``gradcheck-plus replay``."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
 from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.remote import RemoteRunner
+from gradcheck_plus.cli.check import NO_LIMIT
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.replay import Replay
+from gradcheck_plus.report.files import write_out
 from gradcheck_plus.results import FAULT, INCONCLUSIVE, MATCH, case_lines
 from gradcheck_plus.settings import Settings
 
@@ -25,7 +26,7 @@ def _replayed(file: str, one: Replay, options: argparse.Namespace) -> int:
     target = options.target or one.target
     if not target:
         raise InvalidArgument(f"`file`={file!r} was written for an object without an import path. Name one with --target.")
-    settings = Settings(device=one.device, known=one.known, case_timeout=options.case_timeout)
+    settings = Settings(device=one.device, known=one.known, case_timeout=min(options.case_timeout, NO_LIMIT))
     search = Search(kind=one.kind, settings=settings, contract=one.contract, target=target)
     with RemoteRunner(search) as runner:
         judged = runner.judge(one.case)
@@ -33,7 +34,7 @@ def _replayed(file: str, one: Replay, options: argparse.Namespace) -> int:
     lines = [f"{said}: {file} [{one.fingerprint}] {target}", *(f"  {m.kind} of {m.role}: {m.message}" for m in judged.faults)]
     lines += [f"  plain autograd itself raises: {judged.reason}"] if judged.name == "invalid" else []
     lines += [f"  | {line}" for line in case_lines(one.case)] if options.verbose else []
-    sys.stdout.write("\n".join(lines) + "\n")
+    write_out("\n".join(lines) + "\n")
     return code
 
 

@@ -12,6 +12,8 @@ from gradcheck_plus.errors import InvalidArgument
 
 _LIVE = "live:"
 _FORM = "Write `package.module:attribute` or `path/to/file.py:attribute`."
+#: What a user's code may raise where it is called: also the exit of a script that was not meant to be imported.
+_FAILURES = (Exception, SystemExit)
 
 
 #: Objects that were handed over as they are, by the names that stand for them in this process.
@@ -66,13 +68,20 @@ def _imported(target: str) -> Any:
         raise InvalidArgument(f"`target`={target!r} has no attribute. {_FORM}")
     value: Any = _file(target, Path(place)) if place.endswith(".py") else _module(target, place)
     for part in attribute.split("."):
-        if not hasattr(value, part):
-            known = (
-                ", ".join(sorted(n for n in vars(value) if not n.startswith("_"))[:12]) if hasattr(value, "__dict__") else ""
-            )
-            raise InvalidArgument(f"`target`={target!r}: {place} has no attribute {part!r}. It has: {known or 'none'}.")
-        value = getattr(value, part)
+        value = _attribute(target, place, value, part)
     return value
+
+
+def _attribute(target: str, place: str, value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name)
+    except AttributeError as error:
+        known = ", ".join(sorted(n for n in getattr(value, "__dict__", ()) if not n.startswith("_"))[:12]) or "none"
+        raise InvalidArgument(f"`target`={target!r}: {place} has no attribute {name!r}. It has: {known}.") from error
+    except _FAILURES as error:
+        raise InvalidArgument(
+            f"`target`={target!r}: asking {place} for {name!r} failed: {_said(error)}. Write an attribute that can be had."
+        ) from error
 
 
 def _module(target: str, name: str) -> ModuleType:
@@ -80,7 +89,7 @@ def _module(target: str, name: str) -> ModuleType:
         sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except _FAILURES as error:
         raise InvalidArgument(f"`target`={target!r}: importing {name!r} failed: {_said(error)}. {_FORM}") from error
 
 
@@ -95,8 +104,10 @@ def _file(target: str, path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise InvalidArgument(f"`target`={target!r}: running {str(path)!r} failed: {_said(error)}.") from error
+    except _FAILURES as error:
+        raise InvalidArgument(
+            f"`target`={target!r}: running {str(path)!r} failed: {_said(error)}. Write a file that can be imported."
+        ) from error
     finally:
         sys.path.pop(0)
     return module

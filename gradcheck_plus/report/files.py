@@ -1,8 +1,8 @@
 """What a check leaves on disk: repros, replays and the JSON report."""
 
+import contextlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +51,50 @@ def _replay(fault: Fault, result: CheckResult, kind: Kind, target: str) -> str:
     return replay.text()
 
 
+def check_places(*, json: str | None, out: str | None) -> None:
+    """Do nothing if a report and a folder can be written; so that it is not after an hour that they cannot.
+
+    Args:
+        json: the path of the report; None or ``-`` for no file.
+        out: the path of the folder for repros and replays; None for no folder.
+
+    Raises:
+        InvalidArgument: a place cannot be written to.
+    """
+    if json and json != "-":
+        path = Path(json)
+        if path.is_dir():
+            raise InvalidArgument(f"`json`={json!r} is a folder. Write the path of a file.")
+        _check_folder("json", json, path.resolve().parent)
+    if out:
+        _check_folder("out", out, Path(out).resolve())
+
+
+def _check_folder(option: str, given: str, folder: Path) -> None:
+    """Do nothing if files can be written into a folder, or into a new one of this path."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        raise InvalidArgument(f"`{option}`={given!r} cannot be written: {str(there)!r} is no folder. Choose another place.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InvalidArgument(f"`{option}`={given!r} cannot be written: {str(there)!r} is read-only. Choose another place.")
+
+
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all, so that workers of a parallel run may write the same one.
+
+    What a subject said may hold what no file can, a lone surrogate; it is written as an escape.
 
     Raises:
         InvalidArgument: the file cannot be written.
     """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        os.replace(file.name, path)
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+        part.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise InvalidArgument(f"`path`={str(path)!r} cannot be written: {error.strerror}. Choose another place.") from error
 
 
@@ -70,6 +102,16 @@ def write_json(report: Report, path: str) -> None:
     """Write the report as JSON to a file, or to standard output if the path is ``-``."""
     text = msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        write_out(text)
     else:
         write(Path(path), text)
+
+
+def write_out(text: str) -> None:
+    """Write to standard output. Whoever reads it may leave before the end, which changes nothing of what was found."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # or Python would complain about it once more when it ends

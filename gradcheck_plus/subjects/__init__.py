@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.expectations import ANY, Contract, contract
 from gradcheck_plus.subject import Kind, Subject
 from gradcheck_plus.subjects import torch_checkpoint, torch_pipelining
 from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
@@ -20,6 +21,7 @@ __all__ = [
     "BuiltIn",
     "Subject",
     "checkpoint",
+    "contract_of",
     "primary",
     "stage_backward",
     "subject",
@@ -89,6 +91,19 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
         return Subject(name or own.name, kind, call, contract or own.contract, target, own.name)
     called = name or getattr(_innermost(call), "__name__", type(call).__name__)
     return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call) if probe else "")
+
+
+def contract_of(name: str) -> Contract:
+    """Return a contract by its name or path, whose entries are about subjects that there are.
+
+    Raises:
+        InvalidArgument: there is no such contract, or an entry is about nobody and would never excuse anything.
+    """
+    found = contract(name)
+    for entry in found.expectations:
+        if entry.subject != ANY:
+            SUBJECTS[entry.subject]
+    return found
 
 
 def primary(kind: Kind) -> BuiltIn:
