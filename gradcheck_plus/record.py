@@ -31,7 +31,7 @@ class Record:
         tensors: by role and leaf path; None where there is no tensor (a gradient that never came).
         facts: by role, leaf path and aspect; compared for equality.
         raised: the exception that ended the execution, if one did.
-        warnings: what was warned of, reported and not judged.
+        warnings: what was warned of; not judged.
         places: for each output leaf, its segment and its path there.
     """
 
@@ -40,6 +40,11 @@ class Record:
     raised: Raised | None = None
     warnings: list[str] = field(default_factory=list)
     places: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def varies(self) -> bool:
+        """Did torch warn that an operation may come out otherwise each time, as some on CUDA that add atomically?"""
+        return any("deterministic" in warning for warning in self.warnings)
 
     def gradients(self) -> Iterator[torch.Tensor]:
         """Yield the gradients that came."""

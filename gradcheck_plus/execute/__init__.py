@@ -9,6 +9,7 @@ from gradcheck_plus import support
 from gradcheck_plus.case import Case
 from gradcheck_plus.execute import checkpoint, stage
 from gradcheck_plus.execute.build import Variant
+from gradcheck_plus.execute.device import suits_cudnn, wait
 from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
@@ -70,7 +71,8 @@ def execute(
         InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
         Unreplayable: `tape` cannot put back the noise of this case.
     """
-    with warnings.catch_warnings(record=True) as caught, undisturbed(device, poison=poison):
+    cudnn = suits_cudnn(case)
+    with warnings.catch_warnings(record=True) as caught, undisturbed(device, poison=poison, cudnn=cudnn):
         warnings.simplefilter("always")
         world = World(case, device, variant)
         driver = DRIVERS[subject.kind](world, subject.call)
@@ -105,6 +107,7 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
                 retain = step in environment.schedule[position + 1 :]
                 driver.backward(number, repetitions[number], retain=retain)
                 repetitions[number] += 1
+        wait(world.device)
         world.note_state("backward")
     except (stage.StructureDiffersError, Unreplayable) as error:
         if isinstance(error, Unreplayable):

@@ -11,6 +11,7 @@ from torch import nn
 from gradcheck_plus.case import Constant, Container, ModuleProgram, Name, Primal, Scalar, Spec, Tree, Value
 from gradcheck_plus.compat import TorchDispatchMode, map_tensors
 from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.execute.device import seed
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.record import flatten
 
@@ -61,7 +62,7 @@ def sample(target: str, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     Raises:
         InvalidArgument: the target raises, or returns neither arguments nor arguments and keywords.
     """
-    torch.default_generator.manual_seed(0)
+    seed(device, 0)
     value = load(target)
     try:
         made = value() if callable(value) else copy.deepcopy(value)
@@ -110,7 +111,7 @@ def _called(
 ) -> tuple[Any, str, tuple[str, ...]]:
     """Return what the sample call returns, the dtype of the module's parameters, and the traits of its operations."""
     factory = load(module)
-    torch.default_generator.manual_seed(_SEED)
+    seed(device, _SEED)
     made = factory if isinstance(factory, nn.Module) else None
     if made is not None or not callable(factory):
         raise InvalidArgument(f"`target`={module!r} is {type(factory).__name__}. Write a callable that makes a new nn.Module.")

@@ -41,6 +41,8 @@ class Tape(TorchDispatchMode):
                 raise Unreplayable("more random operations than were recorded")
             return self.noise.popleft()
         drawn = run()
+        if not isinstance(drawn, torch.Tensor):
+            raise Unreplayable("a random operation whose result is not one tensor")
         self.noise.append(drawn.detach().clone())
         return drawn
 
@@ -68,24 +70,54 @@ def _rrelu(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
     return torch.where(value <= 0, value * noise, value)
 
 
-def _fused(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
-    """A kernel that draws and computes at once, as fused attention with dropout does on CUDA."""
-    if tape.replaying:
-        raise Unreplayable(str(func))
-    return func(*args, **kwargs)
+def _dropout(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
+    """``native_dropout(input, p, train)`` returns the mask that it drew; CUDA has it for any dropout."""
+    value, p, train = args[0], args[1], args[2] if len(args) > 2 else kwargs["train"]
+    if train is False:
+        return func(*args, **kwargs)
+    if not tape.replaying:
+        result, mask = func(*args, **kwargs)
+        tape.noise.append(mask.clone())
+        return result, mask
+    mask = tape.draw(lambda: value)
+    return value * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def _fused(probability: str) -> Callable[[Tape, Any, Any, Any], Any]:
+    """Make the rule of a kernel that draws and computes at once, unless this argument of it is zero.
+
+    It cannot be recorded: in double precision another kernel runs, which would take the noise of something else for its own.
+    """
+
+    def rule(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
+        names = [argument.name for argument in func._schema.arguments]
+        given = {a.name: a.default_value for a in func._schema.arguments} | dict(zip(names, args, strict=False)) | kwargs
+        if given[probability]:
+            raise Unreplayable(str(func))
+        return func(*args, **kwargs)
+
+    return rule
 
 
 def _quiet(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
-    """A kernel that is tagged as random and draws nothing: on a CPU, attention with dropout takes another one."""
+    """A kernel that is tagged as random and draws nothing that a tape must know.
+
+    On a CPU, attention with dropout takes another kernel; on CUDA, its forward would have ended the recording already.
+    """
     return func(*args, **kwargs)
 
 
 _RULES: dict[str, Callable[[Tape, Any, Any, Any], Any]] = {
     "rrelu_with_noise": _rrelu,
-    "native_dropout": _fused,
+    "native_dropout": _dropout,
+    "_fused_sdp_choice": _quiet,
     "_scaled_dot_product_flash_attention_for_cpu": _quiet,
-    "_scaled_dot_product_flash_attention": _fused,
-    "_scaled_dot_product_efficient_attention": _fused,
-    "_scaled_dot_product_cudnn_attention": _fused,
-    "_cudnn_rnn": _fused,
+    "_scaled_dot_product_efficient_attention_backward": _quiet,
+    "_scaled_dot_product_cudnn_attention_backward": _quiet,
+    "_cudnn_init_dropout_state": _quiet,
+    "_scaled_dot_product_flash_attention": _fused("dropout_p"),
+    "_scaled_dot_product_efficient_attention": _fused("dropout_p"),
+    "_scaled_dot_product_cudnn_attention": _fused("dropout_p"),
+    "_scaled_dot_product_fused_attention_overrideable": _fused("dropout_p"),
+    "_cudnn_rnn": _fused("dropout"),
 }

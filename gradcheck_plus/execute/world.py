@@ -10,6 +10,7 @@ from torch import nn
 
 from gradcheck_plus.case import Case, Cotangent, ModuleProgram
 from gradcheck_plus.case.environment import Hook
+from gradcheck_plus.execute import device as devices
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.mismatch import Role
 from gradcheck_plus.record import Aspect, Record, storage
@@ -145,7 +146,7 @@ class World:
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """Return the autocast context of the forward."""
         name = self.case.environment.autocast
-        kind = self.device.partition(":")[0]
+        kind = devices.kind(self.device)
         return torch.autocast(kind, dtype=getattr(torch, name)) if name and not self.truth else contextlib.nullcontext()
 
     def change_parameter(self) -> None:
@@ -154,27 +155,19 @@ class World:
             for p in list(self.trainable.values())[:1]:
                 p.mul_(1.5)
 
-    @property
-    def generator(self) -> torch.Generator:
-        """The generator that the case's device draws from."""
-        return generator(self.device)
-
     def seed(self) -> None:
         """Put every generator that the case may draw from into the same state."""
-        torch.default_generator.manual_seed(_SEED)
-        if self.device != "cpu":
-            self.generator.manual_seed(_SEED)
+        devices.seed(self.device, _SEED)
 
     def note_state(self, when: str) -> None:
         """Take in the generators and modes as they are now."""
         r = self.record
-        r.tensors["rng", f"torch.get_rng_state() after {when}"] = torch.default_generator.get_state()
-        if self.device != "cpu":
-            r.tensors["rng", f"torch.cuda.get_rng_state() after {when}"] = self.generator.get_state()
+        for read, generator in devices.generators(self.device).items():
+            r.tensors["rng", f"{read} after {when}"] = generator.get_state()
         r.facts["mode", f"torch.is_grad_enabled() after {when}", "state"] = torch.is_grad_enabled()
-        r.facts["mode", f"torch.is_autocast_enabled() after {when}", "state"] = torch.is_autocast_enabled(
-            self.device.partition(":")[0]
-        )
+        for kind in sorted({"cpu", devices.kind(self.device)}):
+            read = f"torch.is_autocast_enabled({kind!r})"
+            r.facts["mode", f"{read} after {when}", "state"] = torch.is_autocast_enabled(kind)
         r.facts["mode", f"torch.get_default_dtype() after {when}", "state"] = str(torch.get_default_dtype())
 
     def finish(self) -> Record:
@@ -203,39 +196,28 @@ def evaluated(text: str, space: dict[str, Any]) -> Any:
     return eval(_code(text), space)  # noqa: S307 - printed by `source`
 
 
-def generator(device: str) -> torch.Generator:
-    """Return the default generator of a device."""
-    if device == "cpu":
-        return torch.default_generator
-    index = torch.device(device).index
-    return torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
-
-
 @contextlib.contextmanager
-def undisturbed(device: str, *, poison: bool) -> Iterator[None]:
+def undisturbed(device: str, *, poison: bool, cudnn: bool = True) -> Iterator[None]:
     """Put back whatever a case changes for everybody: generators, modes, how memory is handed out.
 
-    With `poison`, torch hands out memory filled with NaN meanwhile (a feature of its deterministic mode). Without, what it
-    hands out next holds other numbers than NaN, which an earlier case may have left there.
+    `poison` and `cudnn` are those of `gradcheck_plus.execute.device.repeatable`.
     """
-    states = [(g, g.get_state()) for g in {torch.default_generator, generator(device)}]
+    states = [(g, g.get_state()) for g in devices.generators(device).values()]
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    kind = device.partition(":")[0]
-    autocast, autocast_dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
-    deterministic = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(poison, warn_only=True)
-    if not poison:
-        del [torch.full((size,), 7.0) for size in (1, 4, 16, 64) for _ in range(16)][:]
-    torch.set_default_dtype(torch.float32)
-    torch.set_grad_enabled(True)
-    torch.set_autocast_enabled(kind, False)
+    kinds = {"cpu", devices.kind(device)}
+    autocast = {kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds}
     try:
-        yield
+        with devices.repeatable(device, poison=poison, cudnn=cudnn):
+            torch.set_default_dtype(torch.float32)
+            torch.set_grad_enabled(True)
+            for kind in kinds:
+                torch.set_autocast_enabled(kind, False)
+            yield
     finally:
-        torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
         torch.set_grad_enabled(grad)
-        torch.set_autocast_enabled(kind, autocast)
-        torch.set_autocast_dtype(kind, autocast_dtype)
+        for kind, (enabled, low) in autocast.items():
+            torch.set_autocast_enabled(kind, enabled)
+            torch.set_autocast_dtype(kind, low)
         torch.set_default_dtype(dtype)
         for g, state in states:
             g.set_state(state)

@@ -150,7 +150,7 @@ def test_the_state_of_the_process_does_not_change_what_a_case_leaves_behind(writ
     ("change", "leaf"),
     [
         (lambda: torch.set_grad_enabled(False), "torch.is_grad_enabled()"),
-        (lambda: torch.set_autocast_enabled("cpu", True), "torch.is_autocast_enabled()"),
+        (lambda: torch.set_autocast_enabled("cpu", True), "torch.is_autocast_enabled('cpu')"),
         (lambda: torch.set_default_dtype(torch.float64), "torch.get_default_dtype()"),
     ],
 )
@@ -655,6 +655,21 @@ def test_without_poison_memory_is_handed_out_as_it_is(write: Write) -> None:
     execute(case, subject(unwritten))
 
     assert not tensor(execute(case, subject(unwritten), poison=False), "output", "outputs").isnan().all()
+
+
+def varied(function: Any, *args: Any) -> Any:
+    """Call an operation that torch cannot promise to repeat."""
+    output = function(*args)
+    return output + torch.zeros(3).put_(torch.tensor([0]), torch.ones(1))
+
+
+@pytest.mark.parametrize("poison", [True, False])
+def test_what_may_come_out_otherwise_each_time_is_warned_of(write: Write, poison: bool) -> None:
+    """Every time, and whatever memory is filled with: the oracle then asks for no equal bits."""
+    case = write("h0 = sin(x0)")
+
+    assert [execute(case, subject(varied), poison=poison).varies for _ in range(2)] == [True, True]
+    assert not execute(case, PLAIN, poison=poison).varies
 
 
 @pytest.mark.parametrize(("variant", "towards"), [("up", torch.inf), ("down", -torch.inf)])

@@ -325,6 +325,29 @@ def test_a_reference_that_does_not_repeat_itself_is_given_its_own_spread() -> No
     assert found.figures.rule == "nudged"
 
 
+#: What torch says in deterministic mode of an operation that has no such implementation, and of attention on CUDA.
+WARNINGS = [
+    "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True, "
+    "warn_only=True)'.",
+    "Memory Efficient attention defaults to a non-deterministic algorithm. To explicitly enable determinism call ...",
+]
+
+
+@pytest.mark.parametrize("warning", WARNINGS)
+@pytest.mark.parametrize("leaf", ["x0.grad", "buffers['mean']"])
+def test_a_reference_that_torch_warns_of_owes_no_equal_bits(warning: str, leaf: str) -> None:
+    """It may have repeated itself by luck, and the subject need not."""
+    plain = record()
+    plain.warnings = [warning]
+    size = len(plain.tensors["primal" if leaf == "x0.grad" else "buffer", leaf])  # type: ignore[arg-type]
+    values = [1, -4, 0.5][:size] if size > 1 else [0.5]
+    near, nearer, far = (record({leaf: t(*values[:-1], 0.5 + error)}) for error in (2**-22, 2**-23, 0.25))
+
+    assert verdict(near, plain, exact=True, again=(plain, nearer)) == []
+    assert [m.kind for m in verdict(far, plain, exact=True, again=(plain, far))] == ["value"]
+    assert [m.kind for m in verdict(near, exact=True, again=(record(), near))] == ["value"]
+
+
 @pytest.mark.parametrize(("role", "leaf", "other"), [
     ("buffer", "buffers['mean']", t(0.5 + 1e-3)), ("input", "x0", t(8)), ("leftover", "stage0.inputs['x0'].grad", t(1)),
     ("rng", "torch.get_rng_state() after forward", torch.tensor([9, 9, 9], dtype=torch.uint8)),

@@ -118,11 +118,13 @@ DRAWS: list[Callable[[], torch.Tensor]] = [
     lambda: torch.randint(0, 100, (3,)),
     lambda: torch.randperm(10),
     lambda: torch.nn.functional.dropout(torch.ones(20)),
+    lambda: torch.native_dropout(torch.ones(20), 0.5, True)[0],
 ]
 
 
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_tape_puts_back_what_was_drawn(draw: Callable[[], Any]) -> None:
+    torch.manual_seed(1)  # with which no two draws are equal by luck
     with Tape() as tape:
         first = [draw(), draw()]
     with tape.rewind():
@@ -147,3 +149,57 @@ def test_a_run_that_cannot_be_replayed_is_not_taken_for_a_subject_that_raises(wr
 
     with pytest.raises(Unreplayable):
         execute(write("h0 = noise(x0)"), PLAIN, tape=tape.rewind())
+
+
+@pytest.mark.parametrize("p", [0.0, 0.25, 1.0])
+def test_the_dropout_that_cuda_has_is_put_back_in_double_precision(p: float) -> None:
+    """It returns the mask that it drew, which its backward uses."""
+    x = torch.arange(1.0, 21).requires_grad_()
+    y = x.detach().double().requires_grad_()
+    with Tape() as tape:
+        single, mask = torch.native_dropout(x, p, train=True)
+    with tape.rewind():
+        double, again = torch.native_dropout(y, p, train=True)
+    for out in (single, double):
+        out.backward(torch.ones_like(out))
+
+    assert double.dtype == torch.float64
+    assert torch.equal(mask, again)
+    assert torch.allclose(single.double(), double)
+    assert torch.allclose(x.grad.double(), y.grad)  # type: ignore[union-attr,arg-type]
+
+
+def test_dropout_that_is_off_draws_nothing() -> None:
+    with Tape() as tape:
+        torch.native_dropout(torch.ones(3), 0.5, train=False)
+
+    assert not tape.noise
+
+
+#: Kernels of CUDA that draw and compute at once: of attention, and of cuDNN's recurrent layers.
+FUSED = {
+    "_scaled_dot_product_efficient_attention": "dropout_p",
+    "_scaled_dot_product_flash_attention": "dropout_p",
+    "_scaled_dot_product_cudnn_attention": "dropout_p",
+    "_cudnn_rnn": "dropout",
+}
+
+
+@pytest.mark.parametrize(("name", "probability"), FUSED.items())
+def test_a_kernel_that_draws_and_computes_at_once_ends_the_recording(name: str, probability: str) -> None:
+    """Another one would run in double precision, and take the noise of something else for its own."""
+    schema = getattr(torch.ops.aten, name).default._schema
+    args = [0.5 if a.name == probability else None for a in schema.arguments if not a.kwarg_only]
+
+    class Kernel:
+        tags = (torch.Tag.nondeterministic_seeded,)
+        overloadpacket = getattr(torch.ops.aten, name)
+        _schema = schema
+
+        def __call__(self, *args: Any, **kwargs: Any) -> str:
+            return "ran"
+
+    tape, off = Tape(), [0.0 if a == 0.5 else a for a in args]
+    assert tape.__torch_dispatch__(Kernel(), (), off) == "ran"
+    with pytest.raises(Unreplayable):
+        tape.__torch_dispatch__(Kernel(), (), args)
