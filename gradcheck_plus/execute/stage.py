@@ -20,11 +20,12 @@ from gradcheck_plus.execute.world import World
 
 @dataclass
 class _Stage:
-    """One stage of one forward: what came out, by path too, and the leaves that went in."""
+    """One stage of one forward: what came out, by path too, the leaves that went in, and which of them required grad then."""
 
     output: Any
     leaves: dict[str, Any]
     inputs: dict[str, Any]
+    differentiated: frozenset[str]
 
 
 class StageDriver:
@@ -51,12 +52,13 @@ class StageDriver:
                     world.space["draw"](segment.draws)
                 wanted = dict.fromkeys(names(*segment.inputs))
                 inputs = {name: self._boundary(index, name, values[name]) for name in wanted}
+                differentiated = frozenset(n for n, v in inputs.items() if isinstance(v, torch.Tensor) and v.requires_grad)
                 module = world.model.get_submodule(f"segment{index}")
                 args = [built(tree, inputs, world.space) for tree in segment.args]
                 output = module(*args, **{key: built(tree, inputs, world.space) for key, tree in segment.kwargs})
                 place = output_path(number, index, len(program.segments))
                 leaves = world.record.keep_output(place, index, output, world.storages())
-                self.forwards[-1].append(_Stage(output, leaves, inputs))
+                self.forwards[-1].append(_Stage(output, leaves, inputs, differentiated))
                 made = {r.name for s in segment.statements for r in s.results}
                 for path, leaf in walk(segment.output):
                     if isinstance(leaf, Name) and leaf.name in made:
@@ -124,7 +126,7 @@ class StageDriver:
             raise StructureDiffersError
         record.facts["primal", f"{where}.gradients", "structure"] = f"{len(stage.inputs)} gradients"
         for (name, value), grad in zip(stage.inputs.items(), returned, strict=True):
-            if isinstance(value, torch.Tensor) and value.requires_grad:
+            if name in stage.differentiated:
                 record.tensors["primal", f"{where}.gradients[{name!r}]"] = None if grad is None else grad.detach().clone()
                 record.tensors["leftover", f"{where}.inputs[{name!r}].grad"] = value.grad
                 if grad is not None:

@@ -124,6 +124,7 @@ plant(
 plant(
     "outputs-detached-in-place",
     outputs_detached_in_place,
+    trigger="view-output",
     source="pytorch/pytorch#142229, pytorch/pytorch#142237",
 )
 plant(

@@ -238,3 +238,17 @@ def test_a_gradient_is_recorded_as_it_was_returned(write: Write) -> None:
     case = write("h0 = sin(x0)", "h1 = scale(h0; c=2.0)")
 
     assert grad(execute(case, stages(call)), 1, "h0").count_nonzero() == 6  # type: ignore[union-attr]
+
+
+def test_a_flag_that_was_changed_meanwhile_hides_no_gradient(write: Write) -> None:
+    """What is compared was settled before the call."""
+
+    def detaching(output: Any, grads: Any, inputs: Any) -> Any:
+        returned = plain_stage_backward(output, grads, inputs)
+        for value in inputs:
+            value.detach_()
+        return returned
+
+    case = write("h0 = sin(x0)")
+
+    assert torch.equal(grad(execute(case, stages(detaching)), 0, "x0"), grad(execute(case, PLAIN), 0, "x0"))  # type: ignore[arg-type]
