@@ -127,8 +127,10 @@ def strategy(search: Search, traits: tuple[str, ...]) -> SearchStrategy[Case]:
     s = search.settings
     if search.module:
         found = sampled(search.module, search.inputs, s.device)
-        fitting = [t for t in traits if runs_with(found, t, s.device)]
-        return module_cases(found.program, found.primals, traits=fitting, dtypes=s.dtypes)
+        fitting = {t for t in traits if runs_with(found, t, s.device)}
+        # Not as the traits to aim at: those must be able to meet in one case, and these need not.
+        left_out = [t for t in MODULE_TRAITS if t not in fitting]
+        return module_cases(found.program, found.primals, without=left_out, dtypes=s.dtypes)
     always = () if s.traits is None else traits
     return aimed_cases(search.kind, traits, always, s.operations, s.dtypes, s.max_statements)
 

@@ -37,12 +37,18 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             else:
                 assert runner is not None
                 reply = answer(runner, request)
+            said = msgspec.json.encode(reply)
         except InvalidArgument as error:
-            reply = Reply(wrong_call=str(error))
+            said = msgspec.json.encode(Reply(wrong_call=_clean(str(error))))
         except Exception:
-            reply = Reply(failed=traceback.format_exc())
-        answers.write(msgspec.json.encode(reply) + b"\n")
+            said = msgspec.json.encode(Reply(failed=_clean(traceback.format_exc())))
+        answers.write(said + b"\n")
         answers.flush()
+
+
+def _clean(text: str) -> str:
+    """Return a text that can be encoded, with escapes for what cannot, such as a name of a file that is no text."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def answer(runner: LocalRunner, request: RunBlock | FindCase | Explain | Inspect | Judge) -> Reply:

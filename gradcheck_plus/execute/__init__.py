@@ -113,4 +113,12 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
         if isinstance(error, Unreplayable):
             raise
     except (Exception, SystemExit) as error:  # whatever a subject raises is its answer
-        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, str(error))
+        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+
+
+def _message(error: BaseException) -> str:
+    """Return what an exception says, as text that can be encoded."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except Exception:
+        return "(its message cannot be had)"
