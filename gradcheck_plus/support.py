@@ -4,6 +4,7 @@ A standalone repro carries the source of what it uses from here, so each definit
 """
 
 import collections
+import copy
 import dataclasses
 import math
 
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-__all__ = ["F", "collections", "dataclasses", "math", "nn", "torch"]
+__all__ = ["F", "collections", "copy", "dataclasses", "math", "nn", "torch"]
 
 
 DEVICE = "cpu"
@@ -40,6 +41,27 @@ def fill(module):
     with torch.no_grad():
         for seed, parameter in enumerate(module.parameters()):
             parameter.copy_(values(parameter.shape, seed + 50, parameter.dtype) / 2)
+
+
+def sample_call(made):
+    """The positional and keyword arguments of a sample call, the same ones every time."""
+    torch.manual_seed(0)
+    made = on_device(made() if callable(made) else copy.deepcopy(made))
+    if isinstance(made, dict):
+        return (), made
+    if torch.is_tensor(made):
+        return (made,), {}
+    pair = len(made) == 2 and isinstance(made[0], (tuple, list)) and isinstance(made[1], dict)
+    return made if pair else (made, {})
+
+
+def on_device(value):
+    """The tensors of a value moved to the device."""
+    if torch.is_tensor(value):
+        return value.to(DEVICE)
+    if type(value) is dict:
+        return {key: on_device(child) for key, child in value.items()}
+    return type(value)(map(on_device, value)) if type(value) in (list, tuple) else value
 
 
 def draw(count):

@@ -13,7 +13,7 @@ from pathlib import Path
 from gradcheck_plus.case import Case, ModuleProgram, Program
 from gradcheck_plus.case.trees import names
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.repro.scenario import Outputs, boundary, scenario
+from gradcheck_plus.repro.scenario import Outputs, boundary, scenario, settings
 from gradcheck_plus.source import program_source
 from gradcheck_plus.subject import Kind
 
@@ -35,9 +35,12 @@ def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, targe
         title: the first line of its docstring.
         device: where tensors live.
     """
-    body = [*scenario(case, kind, outputs, device), *_observation(case, mismatch)]
-    if mismatch.kind == "not-repeatable" or "nan" in mismatch.got:
-        body.insert(0, "torch.use_deterministic_algorithms(True, warn_only=True)  # memory that was never written reads as NaN")
+    unwritten = mismatch.kind == "not-repeatable" or "nan" in mismatch.got
+    body = [
+        *settings(case, device, poison=unwritten),
+        *scenario(case, kind, outputs, device),
+        *_observation(case, mismatch),
+    ]
     modules = program_source(case.program, forward=kind == "checkpoint")
     run = "\n".join([f"def run({_ARGUMENT[kind]}):", *(f"    {line}" for line in needed(body, case))])
     program = "\n\n\n".join([modules.rstrip(), run, "\n".join(_verdict(mismatch, _PLAIN[kind]))])
@@ -80,7 +83,9 @@ def _header(title: str, mismatch: Mismatch) -> str:
 
 def imports(text: str, case: Case, target: str, kind: Kind) -> str:
     """Return the imports that a program needs, and the line that names the implementation under test."""
-    lines = [f"import {name}" for name in ("collections", "dataclasses", "math") if re.search(rf"\b{name}\.", text)]
+    lines = [
+        f"import {name}" for name in ("collections", "copy", "dataclasses", "math", "os") if re.search(rf"\b{name}\.", text)
+    ]
     subject = [*_from(target, "subject")] if target else [f"subject = ...  # put the {kind} under test here"]
     own: list[str] = []
     if isinstance(case.program, ModuleProgram):

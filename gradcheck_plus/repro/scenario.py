@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gradcheck_plus.case import Case, Constant, Container, Name, Segment, Tree
+from gradcheck_plus.case import Case, Constant, Container, ModuleProgram, Name, Segment, Tree
 from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
+from gradcheck_plus.execute.device import WORKSPACE, suits_cudnn
 from gradcheck_plus.source import CALL, cotangent_source, expression, input_lines, primal_names, unpacking
 from gradcheck_plus.subject import Kind
 
@@ -29,8 +30,8 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
         outputs: shape and dtype of every output that requires grad, as plain autograd leaves them.
         device: where tensors live.
     """
-    e = case.environment
-    lines = [f"torch.manual_seed({_SEED})", *_model(case, device)]
+    e, seeded = case.environment, f"torch.manual_seed({_SEED})"
+    lines = [*([seeded] if _own(case) else ()), *_model(case, device), seeded]
     body: list[str] = []
     forwards, repetitions = 0, dict.fromkeys(range(e.forwards), 0)
     for position, step in enumerate(e.schedule):
@@ -47,12 +48,35 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
     return [*lines, *body]
 
 
+def settings(case: Case, device: str, *, poison: bool) -> Iterator[str]:
+    """Yield the lines that have torch compute the same bits every time, as the executor does.
+
+    A program for a CPU needs them only to see memory that was never written, with `poison`.
+    """
+    if poison:
+        yield "torch.use_deterministic_algorithms(True, warn_only=True)  # memory that was never written reads as NaN"
+    elif device != "cpu":
+        yield "torch.use_deterministic_algorithms(True, warn_only=True)"
+    if device != "cpu":
+        name, value = WORKSPACE
+        yield f"os.environ.setdefault({name!r}, {value!r})"
+        yield "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False"
+        if not suits_cudnn(case):
+            yield "torch.backends.cudnn.enabled = False  # it has no backward of recurrent layers in eval mode"
+
+
+def _own(case: Case) -> bool:
+    """Is it a user's own module, which makes its parameters itself?"""
+    return isinstance(case.program, ModuleProgram)
+
+
 def _model(case: Case, device: str) -> Iterator[str]:
     e, program = case.environment, case.program
     moved = [repr(device)] if device != "cpu" else []
-    moved += [f"torch.{program.dtype}"] if program.dtype != "float32" else []
+    moved += [f"torch.{program.dtype}"] if program.dtype != "float32" and not _own(case) else []
     yield f"model = Model().to({', '.join(moved)})" if moved else "model = Model()"
-    yield "fill(model)"
+    if not _own(case):
+        yield "fill(model)"
     if not e.train:
         yield "model.eval()"
     yield "params = dict(model.named_parameters())"
@@ -101,6 +125,8 @@ def _suffixed(case: Case, forward: int) -> Case:
 def _inputs(case: Case, forward: int) -> Iterator[str]:
     e = case.environment
     named = _suffixed(case, forward)
+    if _own(case):
+        yield "args, kwargs = sample_call(sample_inputs)"
     yield from input_lines(named, forward)
     for before, p in zip(case.primals, named.primals, strict=True):
         if forward and before.name in case.reused:
