@@ -20,7 +20,7 @@ from gradcheck_plus.execute.world import World
 
 @dataclass
 class _Stage:
-    """One stage of one forward: what came out, by path too, the leaves that went in, and which of them required grad then."""
+    """One stage of one forward: what came out, by path too, the leaves that went in, and which arriving values required grad."""
 
     output: Any
     leaves: dict[str, Any]
@@ -52,7 +52,7 @@ class StageDriver:
                     world.space["draw"](segment.draws)
                 wanted = dict.fromkeys(names(*segment.inputs))
                 inputs = {name: self._boundary(index, name, values[name]) for name in wanted}
-                differentiated = frozenset(n for n, v in inputs.items() if isinstance(v, torch.Tensor) and v.requires_grad)
+                differentiated = frozenset(n for n in wanted if isinstance(values[n], torch.Tensor) and values[n].requires_grad)
                 module = world.model.get_submodule(f"segment{index}")
                 args = [built(tree, inputs, world.space) for tree in segment.args]
                 output = module(*args, **{key: built(tree, inputs, world.space) for key, tree in segment.kwargs})

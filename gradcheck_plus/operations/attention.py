@@ -1,7 +1,7 @@
 """Attention, as a function, as a module and as a whole layer."""
 
 from gradcheck_plus.case import Spec
-from gradcheck_plus.operations.conditions import both, even_last, one_of, rank
+from gradcheck_plus.operations.conditions import always, both, even_last, one_of, rank
 from gradcheck_plus.operations.entry import Operation
 
 _FAMILY = "attention"
@@ -29,6 +29,7 @@ OPERATIONS = (
     Operation(
         "multi_head", _FAMILY, "{module}({a}, {a}, {a}, need_weights=False)[0]", accepts=both(rank(3), even_last, _small),
         setup="nn.MultiheadAttention({a.last}, 2)", autocast="low", empty=True, trainable=True, traits=("nested-module",),
+        inner_view=always,
     ),
     Operation(
         "encoder_layer", _FAMILY, "{module}({a})", accepts=both(rank(3), even_last, _small), autocast="free", empty=True,

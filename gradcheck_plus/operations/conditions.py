@@ -9,6 +9,11 @@ from gradcheck_plus.operations.entry import Accepts, Attributes, Partner, Result
 _PRECISION = {"float": 0, "bfloat16": 1, "float16": 1, "float32": 2, "float64": 3}
 
 
+def always(a: Spec) -> bool:
+    """Accept every value."""
+    return True
+
+
 def at_least(rank: int) -> Accepts:
     """Accept values of at least `rank` dimensions."""
     return lambda a: a.rank >= rank

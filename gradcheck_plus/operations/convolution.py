@@ -1,7 +1,7 @@
 """Convolution, pooling, padding and resampling."""
 
 from gradcheck_plus.case.program import Shape
-from gradcheck_plus.operations.conditions import at_least, both, even_last, index, one_of, shaped
+from gradcheck_plus.operations.conditions import always, at_least, both, even_last, index, one_of, shaped
 from gradcheck_plus.operations.entry import Accepts, Attributes, Operation
 
 _FAMILY = "convolution"
@@ -35,15 +35,15 @@ OPERATIONS = (
     ),
     Operation(
         "avg_pool1d", _FAMILY, "F.avg_pool1d({a}, 2)", accepts=both(_images(2, 3), even_last), empty=True,
-        results=shaped(_half),
+        results=shaped(_half), inner_view=always,
     ),
     Operation(
         "max_pool1d", _FAMILY, "F.max_pool1d({a}, 2)", accepts=both(_images(2, 3), even_last), empty=True,
-        results=shaped(_half),
+        results=shaped(_half), inner_view=always,
     ),
     Operation(
         "adaptive_avg_pool1d", _FAMILY, "F.adaptive_avg_pool1d({a}, 2)", accepts=_images(2, 3), empty=True,
-        results=shaped(lambda shape, k: (*shape[:-1], 2)),
+        results=shaped(lambda shape, k: (*shape[:-1], 2)), inner_view=always,
     ),
     Operation(
         "interpolate", _FAMILY, "F.interpolate({a}, scale_factor=2.0, mode={mode})", accepts=_images(3), autocast="free",

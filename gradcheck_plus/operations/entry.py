@@ -59,6 +59,7 @@ class Operation:
         differentiable: its floating results require grad where an operand or a parameter of its module does, and each of
             them sends a gradient to each of those.
         view: a result may share memory with an operand, or be it (dropout in eval mode).
+        inner_view: the first operands for which a result is a view of what the operation made inside.
         strided: a result of contiguous operands may have other than standard strides.
         elementwise: the only gradient is that of its first operand, each element of which comes from one element of what
             arrives, in bits that do not depend on strides. (Those of GELU do: its kernel takes another approximation where
@@ -85,6 +86,7 @@ class Operation:
     mixed: bool = False
     differentiable: bool = True
     view: bool = False
+    inner_view: Accepts = lambda a: False
     strided: bool = False
     elementwise: bool = False
     in_place: bool = False

@@ -4,10 +4,15 @@ from collections.abc import Sequence
 
 from gradcheck_plus.case import Scalar, Spec
 from gradcheck_plus.case.program import Shape
-from gradcheck_plus.operations.conditions import filled_last, index, one_of, rank, shaped, wide_last
+from gradcheck_plus.operations.conditions import always, filled_last, index, one_of, rank, shaped, wide_last
 from gradcheck_plus.operations.entry import Attributes, Operation, Partner, Results
 
 _FAMILY = "linear"
+
+
+def _folded(a: Spec) -> bool:
+    """Is the product taken of a matrix, and seen as what the operand was?"""
+    return a.rank != 2
 
 
 def _widths(a: Spec) -> Sequence[Scalar]:
@@ -46,10 +51,11 @@ OPERATIONS = (
     Operation(
         "linear", _FAMILY, "{module}({a})", setup="nn.Linear({a.last}, {n}, bias={bias})", accepts=filled_last, empty=True,
         attributes={"n": _widths, "bias": one_of(True, False)}, results=shaped(_wide), autocast="low", trainable=True,
+        inner_view=_folded,
     ),
     Operation(
         "square_linear", _FAMILY, "{module}({a})", setup="nn.Linear({a.last}, {a.last})", accepts=filled_last, empty=True,
-        autocast="low", trainable=True,
+        autocast="low", trainable=True, inner_view=_folded,
     ),
     Operation(
         "functional_linear", _FAMILY, "F.linear({a}, {b})", accepts=filled_last, empty=True, partners=(_SQUARE,),
@@ -67,7 +73,7 @@ OPERATIONS = (
     Operation(
         # Over a single element it multiplies instead, which autocast leaves alone.
         "einsum", _FAMILY, "torch.einsum('...i,ij->...j', {a}, {b})", accepts=wide_last, empty=True, partners=(_SQUARE,),
-        autocast="low",
+        autocast="low", inner_view=always,
     ),
     Operation(
         "outer", _FAMILY, "torch.outer({a}, {b})", accepts=rank(1), empty=True, results=_outer,
@@ -76,7 +82,7 @@ OPERATIONS = (
     Operation(
         "mlp", _FAMILY, "{module}({a})", accepts=filled_last, empty=True, autocast="low", trainable=True,
         setup="nn.Sequential(nn.Linear({a.last}, 3), nn.Sequential(nn.Tanh(), nn.Linear(3, {a.last})))",
-        traits=("nested-module",),
+        traits=("nested-module",), inner_view=_folded,
     ),
     Operation(
         "gated", _FAMILY, "{module}['up']({a}).sigmoid() * {module}['down']({a})", accepts=filled_last, empty=True,

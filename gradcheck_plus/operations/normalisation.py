@@ -1,7 +1,7 @@
 """Normalisation, with and without state. Over a single element it would have no gradient."""
 
 from gradcheck_plus.case import Spec
-from gradcheck_plus.operations.conditions import both, rank, wide_dims, wide_last
+from gradcheck_plus.operations.conditions import always, both, rank, wide_dims, wide_last
 from gradcheck_plus.operations.entry import Operation
 
 _FAMILY = "normalisation"
@@ -41,7 +41,9 @@ OPERATIONS = (
         "batch_norm_plain", _FAMILY, "{module}({a})", setup="nn.BatchNorm1d({a.channels}, affine=False)", mixed=True,
         accepts=both(rank(2, 3), _several_per_channel), traits=("batch-norm",),
     ),
-    Operation("instance_norm", _FAMILY, "F.instance_norm({a})", accepts=both(rank(3, 4), wide_last), empty=True),
+    Operation(
+        "instance_norm", _FAMILY, "F.instance_norm({a})", accepts=both(rank(3, 4), wide_last), empty=True, inner_view=always,
+    ),
     Operation("local_response_norm", _FAMILY, "F.local_response_norm({a}, 2)", accepts=_lrn, autocast="free", uses=3),
     Operation(
         "softmax", _FAMILY, "{a}.softmax({d})", attributes={"d": wide_dims}, saves_result=True, autocast="free", empty=True,

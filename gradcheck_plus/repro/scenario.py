@@ -229,8 +229,8 @@ def _boundary(case: Case, stage: int, name: str, number: int) -> Iterator[str]:
     elif number:
         first = boundary(stage, name, 0)
         yield "with torch.no_grad():"
-        yield f"    {leaf} = {first}.copy_({value}) if {first}.is_contiguous() else {value}.detach().clone()"
-        yield f"{leaf}.requires_grad_({value}.requires_grad)"
+        fresh = f"{value}.detach().clone().requires_grad_({value}.requires_grad)"
+        yield f"    {leaf} = {first}.copy_({value}) if {first}.is_contiguous() else {fresh}"
     else:
         yield f"{leaf} = {value}.detach().clone().requires_grad_({value}.requires_grad)"
 

@@ -134,9 +134,14 @@ class Facts:
         """The values that a segment makes."""
         return {r.name for s in segment.statements for r in s.results}
 
-    def is_view(self, operation: Operation) -> bool:
-        """May a result share memory with an operand? What dropout returns does so in eval mode alone."""
-        return operation.view and not (self.environment.train and "dropout" in operation.traits)
+    @cached_property
+    def views(self) -> set[str]:
+        """The results that are views, or may be. What dropout returns may be one in eval mode alone."""
+        return {r.name for s, operation in self.operations if self._makes_views(s, operation) for r in s.results}
+
+    def _makes_views(self, statement: Statement, operation: Operation) -> bool:
+        copies = self.environment.train and "dropout" in operation.traits
+        return (operation.view and not copies) or operation.inner_view(statement.specs[0])
 
     @property
     def passthrough(self) -> bool:

@@ -69,7 +69,7 @@ TABLE = (
     Trait(
         "view-output",
         "an output is a view",
-        lambda f: any(n in f.makers and f.is_view(f.makers[n]) for _, n in f.outputs),
+        lambda f: any(n in f.views for _, n in f.outputs),
         "pytorch/pytorch#142229",
         drawn=False,
     ),

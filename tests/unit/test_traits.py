@@ -19,8 +19,10 @@ from gradcheck_plus.case import (
     Spec,
     Value,
 )
+from gradcheck_plus.execute import execute
 from gradcheck_plus.operations import CATALOGUE
-from gradcheck_plus.subject import KINDS, Kind
+from gradcheck_plus.subject import KINDS, Kind, Subject
+from gradcheck_plus.support import leaves, plain_stage_backward
 from gradcheck_plus.traits import TRAITS, Facts, clashes, compatible, drawable, exact, traits
 
 Write = Callable[..., Case]
@@ -542,6 +544,25 @@ def test_an_expanded_view_has_free_strides_from_the_start(write: Write) -> None:
     )
 
     assert free(expanded, leaf, write("h0 = sin(x0)", primals=[replace(X0, layout="expanded-view")])) == [True, False, False]
+
+
+def test_what_torch_calls_a_view_is_one(drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    """Of outputs as the operation makes them: a backward hook makes a view of anything."""
+    seen: list[bool] = []
+
+    def watching(output: Any, grads: Any, inputs: Any) -> Any:
+        seen.extend(o._is_view() for o, _ in leaves(output, grads))
+        return plain_stage_backward(output, grads, inputs)
+
+    views = 0
+    for case in drawn["stage-backward"]:
+        passed = traits(case) & {"passthrough-output", "in-place", "no-grad-island", "backward-hook", "inner-checkpoint"}
+        if not passed and "forward" not in case.environment.hooks:
+            seen.clear()
+            execute(case, Subject("watching", "stage-backward", watching, "strict"))
+            assert not any(seen) or "view-output" in traits(case), case.to_json()
+            views += any(seen)
+    assert views > 10
 
 
 def test_an_lstm_takes_another_kernel(write: Write) -> None:

@@ -60,7 +60,7 @@ def _first_only(facts: Facts, index: int, segment: Segment) -> Tree | None:
     )
 
 
-def _scaled(wanted: Callable[[str], bool]) -> Edit:
+def _scaled(wanted: Callable[[Statement], bool]) -> Edit:
     """Put one more statement behind the values that are returned, so that an output is neither a view nor kept."""
 
     def change(program: Program) -> Program:
@@ -70,7 +70,7 @@ def _scaled(wanted: Callable[[str], bool]) -> Edit:
             renamed = {
                 n: Value(f"{n}_scaled", makers[n][1].spec)
                 for n in dict.fromkeys(names(segment.output))
-                if n in makers and wanted(makers[n][0].operation) and makers[n][1].spec.floating
+                if n in makers and wanted(makers[n][0]) and makers[n][1].spec.floating
             }
             usable = segment.form != "sequential" and not later(program, index) & set(renamed)
             segments.append(_appended(segment, makers, renamed) if usable else segment)
@@ -107,6 +107,6 @@ EDITS: tuple[tuple[str, Edit], ...] = (
     ("constant-output", _outputs(lambda f, i, s: pruned(s.output, lambda leaf: isinstance(leaf, Name)))),
     ("duplicate-output", _outputs(_once)),
     ("nested-output", _outputs(lambda f, i, s: flattened(leaf for _, leaf in walk(s.output)))),
-    ("view-output", _scaled(lambda operation: CATALOGUE[operation].view)),
-    ("saved-output", _scaled(lambda operation: CATALOGUE[operation].saves_result)),
+    ("view-output", _scaled(lambda s: CATALOGUE[s.operation].view or CATALOGUE[s.operation].inner_view(s.specs[0]))),
+    ("saved-output", _scaled(lambda s: CATALOGUE[s.operation].saves_result)),
 )
