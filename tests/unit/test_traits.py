@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gradcheck_plus import support
 from gradcheck_plus.case import (
     Case,
     Constant,
@@ -22,9 +23,11 @@ from gradcheck_plus.case import (
 from gradcheck_plus.execute import execute
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.subject import KINDS, Kind, Subject
-from gradcheck_plus.support import leaves, plain_stage_backward
 from gradcheck_plus.traits import TRAITS, Facts, clashes, compatible, drawable, exact, traits
 
+#: They have no annotations: they are printed into repros, which a person reads.
+leaves: Callable[..., Any] = support.leaves
+plain_stage_backward: Callable[..., Any] = support.plain_stage_backward
 Write = Callable[..., Case]
 
 GRAD = Spec((2, 3), requires_grad=True)
