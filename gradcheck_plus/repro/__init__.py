@@ -77,7 +77,7 @@ _INCIDENTAL = ("params", "buffers", "outputs", "outputs_1")
 
 
 def _header(title: str, mismatch: Mismatch) -> str:
-    text = "\n".join(textwrap.wrap(title, _WIDTH))
+    text = "\n".join(textwrap.wrap(title, _WIDTH, break_on_hyphens=False))
     return f'"""{text}\n\n{mismatch.leaf}: expected {mismatch.expected}, got {mismatch.got}\n"""'
 
 

@@ -57,7 +57,7 @@ def _costs(costs: Costs) -> str:
 
 def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
     yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {fault.cases_to_find} cases"
-    yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ")
+    yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     if fault.trigger is None:
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
     else:
@@ -93,7 +93,7 @@ def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:
 def _judged(result: CheckResult) -> Iterator[str]:
     yield "judged cases with each trait:"
     text = ", ".join(f"{trait} {count}" for trait, count in sorted(result.traits.items(), key=lambda item: -item[1]))
-    yield from textwrap.wrap(text, 116, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(text, 116, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def mismatch_text(subject: str, case: Case, faults: Sequence[Mismatch], rule: str) -> str:
