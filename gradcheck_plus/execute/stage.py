@@ -20,7 +20,7 @@ from gradcheck_plus.execute.world import World
 
 @dataclass
 class _Stage:
-    """One stage of one forward: what came out, by path too, the leaves that went in, and which arriving values required grad."""
+    """One stage of one forward: what came out, by path too, the leaves that went in, and which of them had to require grad."""
 
     output: Any
     leaves: dict[str, Any]
