@@ -1,7 +1,7 @@
 """How far a correct gradient may be off: earned by the reference's own error, never guessed.
 
 An error budget against a float64 truth, per tensor, after the fp64 rule of torch's compiler tests
-(``torch._dynamo.utils.same``) and measured in the project's `docs/architecture.md`::
+(``torch._dynamo.utils.same``) and measured by `benchmarks/tolerance.py`::
 
     e_subject <= 8 * (e_reference + u * (max|g64| + 1e-3 * S))
 

@@ -87,8 +87,8 @@ def aimed_cases(
         raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
     chosen = None if operations is None else frozenset(operations)
     drawn = _cases(kind, tuple(allowed), tuple(always), chosen, dtypes, max_statements)
-    # Hypothesis follows each example with mutants in which one draw is copied over another: of 1,000 cases 600 would have
-    # nearly the same traits as the one before. It does not do so inside a collection of unique elements.
+    # Hypothesis follows each example with mutants in which one draw is copied over another: most cases would have nearly the
+    # same traits as the one before (`benchmarks/diversity.py`). It does not do so inside a collection of unique elements.
     return st.lists(drawn, min_size=1, max_size=1, unique_by=id).map(itemgetter(0))
 
 

@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn
 
 from gradcheck_plus.traits import TRAITS, clashes
 
-#: The largest swarm; measured in `docs/performance.md`.
+#: The most traits of a swarm, apart from those swarms that have all of them.
 LARGEST = 40
 _EVERYTHING = 3
 
