@@ -165,9 +165,12 @@ def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, na
 
 
 def _run(search: Search, made: Subject) -> CheckResult:
-    result = Campaign(search, LocalRunner(search, made)).run()
+    campaign = Campaign(search, LocalRunner(search, made))
+    result = campaign.run()
     if OPTIONS.get("out"):
         save(result, search.kind, search.target, Path(OPTIONS["out"]))
+    if campaign.interrupted:  # it was meant for the whole process
+        raise KeyboardInterrupt
     return result
 
 

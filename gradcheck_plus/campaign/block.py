@@ -53,6 +53,9 @@ def run_block(
         number = next(numbers, 0)
         if not number or (block.stop and number >= block.stop):
             return
+        if inflight.stopped:
+            outcome.interrupted = True
+            return
         if time.monotonic() > deadline:
             outcome.unfinished = True
             return

@@ -52,13 +52,15 @@ class Campaign:
                 outcome = self.ready.pop(number, None) or self.runner.block(self._block(number))
                 self.outcome.join(outcome)
                 self.progress(self.outcome, self.faults)
-                self.distinct.explain(outcome.failures)
-                if self.distinct.enough or outcome.unfinished:
+                self.interrupted = outcome.interrupted
+                self.distinct.explain(outcome.failures, shrink=not self.interrupted)
+                if self.distinct.enough or outcome.unfinished or self.interrupted:
                     break
-            if self.settings.keep_going:
+            if self.settings.keep_going and not self.interrupted:
                 self.distinct.look_behind(self.outcome)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # what was found is kept, as it was met
             self.interrupted = True
+            self.distinct.explain(self.outcome.failures, shrink=False)
         return self.result()
 
     @property
@@ -114,7 +116,8 @@ class Campaign:
     def _verdict(self) -> tuple[Verdict, str]:
         counts, s = self.outcome.counts, self.settings
         if self.faults:
-            return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}"
+            interrupted = f", interrupted after {counts.run} cases" if self.interrupted else ""
+            return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}{interrupted}"
         if counts.invalid:
             return "inconclusive", f"plain autograd itself raised in {counts.invalid} cases: {'; '.join(self.outcome.reasons)}"
         if not counts.judged:

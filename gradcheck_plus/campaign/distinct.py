@@ -52,12 +52,12 @@ class Distinct:
         own = [f for f in self.faults if given or torch_own not in f.also_fails]
         return bool(own) and not self.settings.keep_going
 
-    def explain(self, failures: Sequence[Failure]) -> None:
+    def explain(self, failures: Sequence[Failure], *, shrink: bool = True) -> None:
         """Make a fault of everything that none explains yet, the worst first."""
         while not self.enough and (worst := self._unexplained(failures)) is not None:
             failure, mismatch = worst
             explained = None
-            if mismatch.kind not in ("hang", "crash"):
+            if shrink and mismatch.kind not in ("hang", "crash"):
                 explained = self.runner.explain(failure, mismatch.key, self.left())
             self._add(failure, mismatch.key, explained or _as_met(failure, mismatch))
 
@@ -115,7 +115,7 @@ class Distinct:
 
     def _fault(self, failure: Failure, explained: Explained) -> Fault:
         m, case = explained.mismatch, explained.case
-        fingerprint = fingerprint_of(self.described.name, m.kind, m.role, explained.trigger or ())
+        fingerprint = fingerprint_of(self.described.name, f"{m.kind} {m.error}".strip(), m.role, explained.trigger or ())
         inspected = self.runner.inspect(case)
         return Fault(
             fingerprint=fingerprint,
@@ -201,5 +201,5 @@ def _group(key: Key) -> Key:
 
 
 def fingerprint_of(name: str, kind: str, role: str, trigger: Sequence[str], operation: str = "") -> str:
-    """Return twelve hexadecimal digits that name a fault: subject, kind, role, trigger and first divergent operation."""
+    """Return twelve hexadecimal digits that name a fault: subject, kind with exception, role, trigger, first divergence."""
     return hashlib.sha256("\n".join([name, kind, role, *trigger, operation]).encode()).hexdigest()[:12]

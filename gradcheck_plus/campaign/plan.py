@@ -72,6 +72,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         pairs: the pairs of traits that met in a judged case.
         reasons: of the first few invalid cases, what plain autograd raised.
         unfinished: time ran out.
+        interrupted: somebody wanted no further case.
     """
 
     counts: Counts = msgspec.field(default_factory=Counts)
@@ -83,6 +84,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     failures: list[Failure] = msgspec.field(default_factory=list)
     reasons: list[str] = msgspec.field(default_factory=list)
     unfinished: bool = False
+    interrupted: bool = False
 
     def join(self, other: "Outcome") -> None:
         """Add the outcome of the next block."""

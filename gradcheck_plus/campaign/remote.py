@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from gradcheck_plus.campaign.inflight import Inflight
+from gradcheck_plus.campaign.inflight import Inflight, stop_file
 from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case
@@ -29,6 +29,8 @@ MOST_LOST = 3
 IMPORTING = 300.0
 _TICK = 0.1
 _SHUTDOWN = 2.0
+#: Seconds that the running case has, after an interrupt, before its block is given up.
+_PATIENCE = 5.0
 
 
 class ToolFailed(GradcheckPlusError):  # noqa: N818 - a condition
@@ -64,6 +66,7 @@ class RemoteRunner:
         self.probe = True
         self.lost = 0
         self._busy = False  # between a request and its reply
+        self.received = b""
 
     def __enter__(self) -> "RemoteRunner":
         """Start the worker."""
@@ -90,7 +93,7 @@ class RemoteRunner:
         failures: list[Failure] = []
         while True:
             try:
-                outcome = self._ask(RunBlock(block)).outcome
+                outcome = self._outcome(block)
             except Lost as lost:
                 self.lost += 1
                 failures.append(self._failure(block, lost))
@@ -104,6 +107,14 @@ class RemoteRunner:
             outcome.counts.judged += len(failures)
             outcome.unfinished = outcome.unfinished or bool(block.stop)
             return outcome
+
+    def _outcome(self, block: Block) -> Outcome | None:
+        """Run a block; after an interrupt, only to the end of the case that is running."""
+        try:
+            return self._ask(RunBlock(block)).outcome
+        except KeyboardInterrupt:
+            stop_file(self.inflight).touch()
+            return self._answered(_PATIENCE).outcome
 
     def _failure(self, block: Block, lost: Lost) -> Failure:
         self._start()
@@ -153,7 +164,8 @@ class RemoteRunner:
 
     def _start(self) -> None:
         self._kill()
-        self.inflight.unlink(missing_ok=True)
+        for file in (self.inflight, stop_file(self.inflight)):
+            file.unlink(missing_ok=True)
         self.errors = open(Path(self.folder.name) / "stderr", "w+b")  # noqa: SIM115 - open as long as the process lives
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gradcheck_plus.campaign.worker"],
@@ -162,7 +174,7 @@ class RemoteRunner:
             stderr=self.errors,
             start_new_session=True,  # an interrupt is for the campaign to handle, which then ends the worker
         )
-        self._busy = False
+        self._busy, self.received = False, b""
         try:
             described = self._ask(Setup(self.search, str(self.inflight), self.probe)).described
         except Lost as lost:
@@ -225,7 +237,12 @@ class RemoteRunner:
             self.process.stdin.flush()
         except BrokenPipeError:
             self._raise_lost(None)
-        reply = msgspec.json.decode(self._line(self.process.stdout), type=Reply)
+        return self._answered()
+
+    def _answered(self, patience: float = inf) -> Reply:
+        """Return the reply to the request that was sent, if it comes within some seconds."""
+        assert self.process is not None and self.process.stdout is not None
+        reply = msgspec.json.decode(self._line(self.process.stdout, time.monotonic() + patience), type=Reply)
         self._busy = False
         if reply.wrong_call:
             raise InvalidArgument(reply.wrong_call)
@@ -238,18 +255,19 @@ class RemoteRunner:
         if not isinstance(request, Setup):
             Inflight(str(self.inflight)).write("idle", 0, 0)
 
-    def _line(self, answers: IO[bytes]) -> bytes:
+    def _line(self, answers: IO[bytes], until: float) -> bytes:
         assert self.process is not None
-        received = b""
         seen, since = None, time.monotonic()
-        while not received.endswith(b"\n"):
+        while not self.received.endswith(b"\n"):
+            if time.monotonic() > until:
+                raise KeyboardInterrupt
             ended = self.process.poll() is not None
             ready, _, _ = select([answers], [], [], _TICK)
             if ready:
                 part = os.read(answers.fileno(), 1 << 16)
                 if not part:
                     self._raise_lost(None)
-                received += part
+                self.received += part
                 continue
             if ended:  # though a child of its has the other end of the pipe still open
                 self._raise_lost(None)
@@ -259,6 +277,7 @@ class RemoteRunner:
                 self._report_progress()
             elif time.monotonic() - since > (limit := self._limit(now)):
                 self._raise_lost(limit)
+        received, self.received = self.received, b""
         return received
 
     def _report_progress(self) -> None:
