@@ -6,7 +6,7 @@ installed one.
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -17,12 +17,39 @@ from torch.utils._pytree import tree_map_only
 #: The torch releases on which the names below were seen to work.
 SEEN_ON = ("2.13",)
 
-__all__ = ["SEEN_ON", "TorchDispatchMode", "builds_on_checkpoint", "map_tensors", "stage_backward"]
+__all__ = [
+    "SEEN_ON",
+    "TorchDispatchMode",
+    "arguments",
+    "builds_on_checkpoint",
+    "changes_operand",
+    "map_tensors",
+    "operation_name",
+    "stage_backward",
+]
 
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
     """Return a tree with every tensor changed."""
     return tree_map_only(torch.Tensor, change, tree)
+
+
+def operation_name(func: Any) -> str:
+    """Return the name of an operation that a dispatch mode is shown, without its namespace and overload."""
+    name: str = func._schema.name
+    return name.removeprefix("aten::")
+
+
+def changes_operand(func: Any) -> bool:
+    """Does such an operation write into one of its arguments?"""
+    return bool(func._schema.is_mutable)
+
+
+def arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of such an operation by name, defaults included."""
+    declared = func._schema.arguments
+    defaults = {a.name: a.default_value for a in declared if a.has_default_value()}
+    return defaults | {a.name: value for a, value in zip(declared, args, strict=False)} | dict(kwargs)
 
 
 def stage_backward(stage_output: Any, output_grads: Any, input_values: Any) -> tuple[torch.Tensor | None, ...]:

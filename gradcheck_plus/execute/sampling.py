@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gradcheck_plus.case import Constant, Container, ModuleProgram, Name, Primal, Scalar, Spec, Tree, Value
-from gradcheck_plus.compat import TorchDispatchMode, map_tensors
+from gradcheck_plus.compat import TorchDispatchMode, map_tensors, operation_name
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.device import seed
 from gradcheck_plus.execute.targets import load
@@ -52,7 +52,7 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Note an operation and run it."""
-        self.names.add(func.overloadpacket._qualified_op_name.removeprefix("aten::"))
+        self.names.add(operation_name(func))
         return func(*args, **(kwargs or {}))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gradcheck_plus.compat import TorchDispatchMode
+from gradcheck_plus.compat import TorchDispatchMode, arguments, changes_operand, operation_name
 
 
 class Unreplayable(Exception):  # noqa: N818 - a condition, not a failure
@@ -31,7 +31,7 @@ class Tape(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **kwargs)
-        rule = _RULES.get(func.overloadpacket._qualified_op_name.removeprefix("aten::"), _drawn)
+        rule = _RULES.get(operation_name(func), _drawn)
         return rule(self, func, args, kwargs)
 
     def draw(self, run: Callable[[], torch.Tensor]) -> torch.Tensor:
@@ -52,7 +52,7 @@ def _drawn(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
     if not tape.replaying:
         return tape.draw(lambda: func(*args, **kwargs))
     drawn = tape.draw(lambda: args[0])
-    if func._schema.is_mutable:
+    if changes_operand(func):
         return args[0].copy_(drawn)
     return drawn.to(args[0].dtype) if args and isinstance(args[0], torch.Tensor) and drawn.is_floating_point() else drawn
 
@@ -90,9 +90,7 @@ def _fused(probability: str) -> Callable[[Tape, Any, Any, Any], Any]:
     """
 
     def rule(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
-        names = [argument.name for argument in func._schema.arguments]
-        given = {a.name: a.default_value for a in func._schema.arguments} | dict(zip(names, args, strict=False)) | kwargs
-        if given[probability]:
+        if arguments(func, args, kwargs)[probability]:
             raise Unreplayable(str(func))
         return func(*args, **kwargs)
 

@@ -54,21 +54,58 @@ def test_watching_ends_with_the_call() -> None:
     assert sys.getprofile() is before
 
 
+class Watch(compat.TorchDispatchMode):
+    """Notes of every operation its name, whether it is tagged as random, whether it writes, and its arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: dict[str, tuple[bool, bool, dict[str, Any]]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = compat.arguments(func, args, kwargs or {})
+        random = torch.Tag.nondeterministic_seeded in func.tags
+        self.seen[compat.operation_name(func)] = random, compat.changes_operand(func), named
+        return func(*args, **(kwargs or {}))
+
+
 def test_a_dispatch_mode_sees_what_is_drawn() -> None:
     """By the tag of the operation."""
-    seen: list[tuple[str, bool]] = []
-
-    class Watch(compat.TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append((func.overloadpacket._qualified_op_name, torch.Tag.nondeterministic_seeded in func.tags))
-            return func(*args, **(kwargs or {}))
-
-    with Watch():  # type: ignore[no-untyped-call]
-        torch.ones(2).sin()
+    with Watch() as watch:
+        torch.ones(2).sin().bernoulli_(0.25)
         torch.rand(2)
 
-    assert ("aten::sin", False) in seen
-    assert ("aten::rand", True) in seen
+    found = {name: seen[:2] for name, seen in watch.seen.items()}
+    assert found == {"ones": (False, False), "sin": (False, False), "bernoulli_": (True, True), "rand": (True, False)}
+
+
+def test_it_sees_arguments_by_name_and_defaults_too() -> None:
+    with Watch() as watch:
+        torch.native_dropout(torch.ones(2), 0.5, train=True)
+        torch.ones(2).bernoulli_()
+
+    dropout, bernoulli = (watch.seen[name][2] for name in ("native_dropout", "bernoulli_"))
+    assert (dropout["p"], dropout["train"]) == (0.5, True)
+    assert bernoulli["p"] == 0.5
+
+
+#: What CUDA draws from, by the argument without which it draws nothing; a CPU has none of them, but knows that they are.
+ON_CUDA = {
+    "native_dropout": "p",
+    "_cudnn_rnn": "dropout",
+    "_scaled_dot_product_cudnn_attention": "dropout_p",
+    "_scaled_dot_product_efficient_attention": "dropout_p",
+    "_scaled_dot_product_flash_attention": "dropout_p",
+    "_scaled_dot_product_fused_attention_overrideable": "dropout_p",
+}
+
+
+@pytest.mark.parametrize(("name", "probability"), ON_CUDA.items())
+def test_what_draws_on_cuda_is_there_under_its_name(name: str, probability: str) -> None:
+    operation = getattr(torch.ops.aten, name).default
+
+    assert torch.Tag.nondeterministic_seeded in operation.tags
+    assert compat.operation_name(operation) == name
+    assert probability in [a.name for a in operation._schema.arguments]
 
 
 def test_tensors_of_a_tree_can_be_mapped() -> None:

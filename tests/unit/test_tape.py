@@ -193,7 +193,6 @@ def test_a_kernel_that_draws_and_computes_at_once_ends_the_recording(name: str, 
 
     class Kernel:
         tags = (torch.Tag.nondeterministic_seeded,)
-        overloadpacket = getattr(torch.ops.aten, name)
         _schema = schema
 
         def __call__(self, *args: Any, **kwargs: Any) -> str:
