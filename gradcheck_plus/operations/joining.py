@@ -73,8 +73,9 @@ OPERATIONS = (
         results=lambda specs, k: ((specs[0].shape[1:], specs[0].dtype),) * 2,
     ),
     Operation(
-        "aminmax", _FAMILY, "torch.aminmax({a}, dim=0)", accepts=lambda a: a.rank > 0 and a.shape[0] > 0, saves_result=True,
-        results=lambda specs, k: ((specs[0].shape[1:], specs[0].dtype),) * 2, traits=_SEVERAL, empty=True,
+        # Not `torch.aminmax`, which has no derivative on torch 2.11.
+        "aminmax", _FAMILY, "({a}.amin(0), {a}.amax(0))", accepts=lambda a: a.rank > 0 and a.shape[0] > 0, saves_result=True,
+        results=lambda specs, k: ((specs[0].shape[1:], specs[0].dtype),) * 2, traits=_SEVERAL, empty=True, uses=2,
     ),
     Operation(
         "sort", _FAMILY, "{a}.sort(-1)", accepts=filled_last, traits=(*_SEVERAL, "integer-value"), empty=True,
