@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gradcheck_plus.campaign.explaining import telling
 from gradcheck_plus.campaign.plan import Described, Explained, Failure, Inspected, Key, Outcome, Runner, Search
+from gradcheck_plus.campaign.telling import telling
 from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.operations import CATALOGUE

@@ -7,14 +7,12 @@ from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, decide
 from gradcheck_plus.campaign.plan import Explained, Failure, Key
 from gradcheck_plus.campaign.shrinking import Shrinker
+from gradcheck_plus.campaign.telling import telling
 from gradcheck_plus.case import Case
 from gradcheck_plus.expectations import Contract
 from gradcheck_plus.subject import Kind
 from gradcheck_plus.subjects import SUBJECTS
-from gradcheck_plus.traits import TRAITS, traits
-
-#: Traits that nearly every program has, or that say the same as another one: no part of an explanation.
-_COMMON = ("reference-raises", "direct-parameter", "fan-out", "skip-connection")
+from gradcheck_plus.traits import traits
 
 
 def explain(
@@ -43,11 +41,6 @@ def explain(
     shrinker.run()
     trigger = tuple(sorted(filter(telling, traits(shrinker.case))))
     return Explained(shrinker.case, shrinker.mismatch, trigger, tuple(sorted(shrinker.keys)), shrinker.tried)
-
-
-def telling(trait: str) -> bool:
-    """Does a trait say something to a person, rather than to the exactness rule?"""
-    return not TRAITS[trait].inexact and trait not in _COMMON
 
 
 def also_fails(case: Case, kind: Kind, contract: Contract, device: str) -> tuple[str, ...]:

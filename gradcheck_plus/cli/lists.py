@@ -45,7 +45,7 @@ def _faults() -> Iterator[Row]:
 
     yield ("name", "kind", "trigger", "meaning", "source")
     for f in ZOO.values():
-        yield (f.name, f.kind, ", ".join(f.trigger), f.meaning, f.source)
+        yield (f.name, f.kind, f.trigger, f.meaning, f.source)
 
 
 LISTS: dict[str, Callable[[], Iterator[Row]]] = {

@@ -9,10 +9,11 @@ from gradcheck_plus import support
 from gradcheck_plus.case import Case
 from gradcheck_plus.execute import checkpoint, stage
 from gradcheck_plus.execute.build import Variant
-from gradcheck_plus.execute.device import suits_cudnn, wait
+from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
+from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
 

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from gradcheck_plus.case import Case
-from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.operations.device import WORKSPACE
 
-#: What cuBLAS must find in the environment if sums are to be taken in the same order every time, and the value to write there.
-WORKSPACE = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 #: Whose float32 may mean something less precise.
 _PRECISIONS = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)  # type: ignore[attr-defined]
 
@@ -48,11 +45,6 @@ def wait(device: str) -> None:
     """Wait for what runs on a device, so that the error of a kernel is raised here and not in a later case."""
     if device != "cpu":
         torch.cuda.synchronize(device)
-
-
-def suits_cudnn(case: Case) -> bool:
-    """May a case use cuDNN? It has no backward of recurrent layers in eval mode, and torch raises there."""
-    return case.environment.train or not any("recurrent" in CATALOGUE[s.operation].traits for s in case.program.statements)
 
 
 @contextlib.contextmanager

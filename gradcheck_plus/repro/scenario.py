@@ -11,7 +11,7 @@ import msgspec
 from gradcheck_plus.case import Case, Constant, Container, ModuleProgram, Name, Segment, Tree
 from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
-from gradcheck_plus.execute.device import WORKSPACE, suits_cudnn
+from gradcheck_plus.operations.device import WORKSPACE, suits_cudnn
 from gradcheck_plus.source import CALL, cotangent_source, expression, input_lines, primal_names, unpacking
 from gradcheck_plus.subject import Kind
 

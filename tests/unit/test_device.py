@@ -10,6 +10,7 @@ import torch
 from gradcheck_plus.campaign.judging import truth
 from gradcheck_plus.case import Case, Primal, Spec
 from gradcheck_plus.execute import device, execute, reference
+from gradcheck_plus.operations.device import WORKSPACE, suits_cudnn
 from gradcheck_plus.record import Record
 from gradcheck_plus.subject import KINDS, Kind, Subject
 
@@ -139,7 +140,7 @@ def settings_of_cuda() -> dict[str, Any]:
         "deterministic": (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
         "fill": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "warns": torch.is_warn_always_enabled(),
-        "workspace": os.environ.get(device.WORKSPACE[0]),
+        "workspace": os.environ.get(WORKSPACE[0]),
     }
 
 
@@ -166,7 +167,7 @@ def test_cuda_computes_in_one_precision_and_one_order(cudnn: bool, monkeypatch: 
         "deterministic": (True, True),
         "fill": True,
         "warns": True,
-        "workspace": before["workspace"] or device.WORKSPACE[1],
+        "workspace": before["workspace"] or WORKSPACE[1],
     }
     assert settings_of_cuda() == before
 
@@ -183,7 +184,7 @@ def test_a_cpu_is_spared_the_settings_of_cuda() -> None:
     ("line", "train", "suits"), [("h0 = gru(x0)", True, True), ("h0 = gru(x0)", False, False), ("h0 = sin(x0)", False, True)]
 )
 def test_recurrent_layers_in_eval_mode_do_without_cudnn(write: Write, line: str, train: bool, suits: bool) -> None:
-    assert device.suits_cudnn(write(line, primals=[CUBE], train=train)) == suits
+    assert suits_cudnn(write(line, primals=[CUBE], train=train)) == suits
 
 
 @pytest.mark.parametrize("train", [True, False])

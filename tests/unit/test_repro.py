@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from gradcheck_plus.campaign.runner import differentiable_outputs
 from gradcheck_plus.case import Case, Primal, Spec
 from gradcheck_plus.execute import execute, reference
-from gradcheck_plus.execute.device import WORKSPACE
 from gradcheck_plus.execute.sampling import sampled
 from gradcheck_plus.execute.world import undisturbed
 from gradcheck_plus.mismatch import Mismatch
+from gradcheck_plus.operations.device import WORKSPACE
 from gradcheck_plus.repro import repro
 from gradcheck_plus.subject import KINDS, Kind
 
