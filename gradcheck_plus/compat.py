@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 #: The torch releases on which the names below were seen to work.
-SEEN_ON = ("2.13",)
+SEEN_ON = ("2.11", "2.13")
 
 __all__ = [
     "SEEN_ON",
