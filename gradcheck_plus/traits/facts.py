@@ -150,12 +150,17 @@ class Facts:
 
     @property
     def unused_input(self) -> bool:
-        """Is a tensor passed to a region that neither uses nor returns it?"""
-        for segment in self.regions:
-            used = {o for s in segment.statements for o in s.operands} | set(names(segment.output))
-            if segment.statements and any(self.tensor(n) and n not in used for n in names(*segment.inputs)):
-                return True
-        return False
+        """Is a tensor passed to a region on which nothing depends that the region returns or changes?"""
+        return any(self.tensor(n) and n not in self.live(s) for s in self.regions if s.statements for n in names(*s.inputs))
+
+    @staticmethod
+    def live(segment: Segment) -> set[str]:
+        """The values that what a segment returns, or changes in place, depends on."""
+        live = set(names(segment.output))
+        for statement in reversed(segment.statements):
+            if CATALOGUE[statement.operation].in_place or any(r.name in live for r in statement.results):
+                live |= {*statement.operands, *(r.name for r in statement.results)}
+        return live
 
     @cached_property
     def crossings(self) -> list[tuple[str, int, int]]:

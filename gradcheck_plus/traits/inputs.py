@@ -101,7 +101,12 @@ TABLE = (
         lambda f: any(p.layout in NON_LEAF_LAYOUTS and p.spec.requires_grad for p in f.floating),
         "PriorLabs/TabPFN#1138",
     ),
-    Trait("unused-input", "an input that the function does not use", lambda f: f.unused_input, "pytorch/pytorch#152827"),
+    Trait(
+        "unused-input",
+        "an input on which nothing depends that the function returns",
+        lambda f: f.unused_input,
+        "pytorch/pytorch#152827",
+    ),
     Trait("scalar-value", "an input or an output has no dimension", _scalar, "ar4/deepwave#120"),
     Trait(
         "empty-value",

@@ -192,15 +192,18 @@ def test_none_is_passed_as_a_constant_or_as_a_value(write: Write) -> None:
     assert has("none-input", constant, value, other) == [True, True, False]
 
 
-def test_an_unused_input_is_neither_an_operand_nor_returned(write: Write) -> None:
+def test_nothing_that_is_returned_or_changed_depends_on_an_unused_input(write: Write) -> None:
     passed = {"args": (Name("x0"), Name("x1"))}
     unused = write("h0 = sin(x0)", primals=[X0, X1], changes={0: passed})
     returned = write("h0 = sin(x0)", primals=[X0, X1], changes={0: {**passed, **outputs("h0", "x1")}})
     used = write("h0 = mul(x0, x1)", primals=[X0, X1])
     number = write("h0 = sin(x0)", primals=[X0, Primal("x1", Spec((), "python"), constant=2)], changes={0: passed})
     beside = write("h0 = sin(x0)", "h1 = tanh(h0)", primals=[X0, X1], changes={0: {**passed, "region": False}})
+    dead = write(["h0 = sin(x0)", "h1 = tanh(x1)"], primals=[X0, X1], changes={0: outputs("h0")})
+    changed = write(["h0 = sin(x0)", "h1 = mul(x1, x1)", "h2 = clamp_(h1)"], primals=[X0, X1], changes={0: outputs("h0")})
 
     assert has("unused-input", unused, returned, used, number, beside) == [True, False, False, False, False]
+    assert has("unused-input", dead, changed) == [True, False]
     assert has("passthrough-output", unused, returned) == [False, True]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from gradcheck_plus.campaign.edits.common import Edit, as_dicts, on_segments, propagated, pruned, replaced
 from gradcheck_plus.case import Case, Constant, Name, Primal, Program, Segment, Tree
 from gradcheck_plus.case.trees import names, walk
+from gradcheck_plus.traits import Facts
 
 
 def _primals(change: Callable[[Primal], Primal]) -> Edit:
@@ -43,6 +44,18 @@ def _used(segment: Segment, leaf: Tree) -> bool:
     return isinstance(leaf, Constant) or not segment.statements or (isinstance(leaf, Name) and leaf.name in used)
 
 
+def _live(case: Case) -> Case:
+    """Take out the statements that nothing depends on, and the inputs that nothing uses then."""
+    shared = {t.module for t in case.program.statements if not t.owner}
+
+    def change(s: Segment) -> Segment:
+        live = Facts.live(s)
+        kept = tuple(t for t in s.statements if t.module in shared or any(r.name in live for r in t.results))
+        return replaced(s, statements=kept) if kept and s.form != "sequential" else s
+
+    return _pruned_inputs(_used)(on_segments(change)(case))
+
+
 def _something(segment: Segment, leaf: Tree) -> bool:
     return not (isinstance(leaf, Constant) and leaf.value is None)
 
@@ -65,7 +78,7 @@ EDITS: tuple[tuple[str, Edit], ...] = (
     ("shared-storage", _primals(lambda p: replaced(p, share=""))),
     ("mixed-requires-grad", _primals(_differentiable)),
     ("no-grad-input", _primals(_differentiable)),
-    ("unused-input", _pruned_inputs(_used)),
+    ("unused-input", _live),
     ("integer-input", _pruned_inputs(_used)),
     ("boolean-input", _pruned_inputs(_used)),
     ("python-value", _pruned_inputs(_used)),
