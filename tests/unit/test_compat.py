@@ -20,14 +20,13 @@ def test_the_installed_torch_is_one_that_they_were_seen_to_work_on() -> None:
 
 
 def test_stage_backward_returns_the_gradients_of_the_inputs() -> None:
-    """And clears them; parameters accumulate."""
+    """And adds to those of parameters. Whether it clears the former is for `torch-known.toml` to say."""
     x, w = (values((2, 3), seed).requires_grad_() for seed in (1, 2))
     output, cotangent = x * w, values((2, 3), 11)
     found = compat.stage_backward((output,), (cotangent,), [x])
 
     assert isinstance(found, tuple)
     assert [None if g is None else g.tolist() for g in found] == [(cotangent * w).tolist()]
-    assert x.grad is None
     assert torch.equal(w.grad, cotangent * x)  # type: ignore[arg-type]
 
 
