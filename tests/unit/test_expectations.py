@@ -252,7 +252,9 @@ def test_every_entry_that_ships_has_a_public_source_and_a_trait_of_the_table(nam
 
 @every_contract
 def test_no_entry_that_ships_excuses_everything(name: str) -> None:
-    assert [e for e in contract(name).expectations if e.trait == ANY] == []
+    """One for every case names what it excuses, and in which releases."""
+    wide = [e for e in contract(name).expectations if e.trait == ANY]
+    assert [e for e in wide if ANY in e.kind or ANY in e.role or not e.torch] == []
     assert contract(name).pointless < set(TRAITS)
 
 
