@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gradcheck_plus.campaign.distinct import Distinct
+from gradcheck_plus.campaign.distinct import MOST_FAULTS, Distinct
 from gradcheck_plus.campaign.plan import Block, Described, Outcome, Runner, Search
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
 from gradcheck_plus.subjects import MODULE_SUBJECTS
@@ -116,8 +116,10 @@ class Campaign:
     def _verdict(self) -> tuple[Verdict, str]:
         counts, s = self.outcome.counts, self.settings
         if self.faults:
-            interrupted = f", interrupted after {counts.run} cases" if self.interrupted else ""
-            return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}{interrupted}"
+            ended = f", interrupted after {counts.run} cases" if self.interrupted else ""
+            if len(self.faults) == MOST_FAULTS:
+                ended = f", as many as one check lists; it ended after {counts.run} cases"
+            return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}{ended}"
         if counts.invalid:
             return "inconclusive", f"plain autograd itself raised in {counts.invalid} cases: {'; '.join(self.outcome.reasons)}"
         if not counts.judged:
