@@ -217,7 +217,8 @@ def assert_same_gradients(
             f"`case`={case!r}: plain autograd itself raises: {verdict.reason}. Draw it with `strategies.cases`."
         )
     if verdict.faults:
-        raise GradientMismatch(mismatch_text(subject.name, case, verdict.faults, verdict.rule))
+        again = f"  the case, to run it again: gp.Case.from_json({case.to_json()!r})"
+        raise GradientMismatch(f"{mismatch_text(subject.name, case, verdict.faults, verdict.rule)}\n\n{again}")
 
 
 def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known: bool) -> Verdict:

@@ -3,11 +3,15 @@
 Loading it imports neither torch nor Hypothesis: a test run that checks no gradient pays nothing.
 """
 
+from typing import Any
+
 import pytest
 
 from gradcheck_plus.options import OPTIONS
 
 _GROUP = "gradcheck-plus"
+#: What was set when a test run began.
+_BEFORE = pytest.StashKey[dict[str, Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,13 +39,36 @@ def pytest_configure(config: pytest.Config) -> None:
         "keep_going": True if config.getoption("gradcheck_keep_going") else None,
         "out": config.getoption("gradcheck_out"),
     }
+    given = {name: value for name, value in values.items() if value is not None}
+    if given:
+        _check(given)
+    config.stash[_BEFORE] = dict(OPTIONS)
     OPTIONS.clear()
-    OPTIONS.update({name: value for name, value in values.items() if value is not None})
+    OPTIONS.update(given)
 
 
-def pytest_unconfigure() -> None:
-    """Forget them again, for whoever runs pytest in this process next."""
+def _check(given: dict[str, Any]) -> None:
+    """Do nothing if checks can be run with these options.
+
+    Raises:
+        pytest.UsageError: they cannot, whether or not a test comes to it; the message says what can.
+    """
+    from gradcheck_plus.errors import InvalidArgument
+    from gradcheck_plus.report.files import check_places
+    from gradcheck_plus.settings import Settings
+
+    try:
+        Settings(**{name: value for name, value in given.items() if name != "out"})
+        check_places(json=None, out=given.get("out"))
+    except InvalidArgument as error:
+        raise pytest.UsageError(f"gradcheck-plus: {error}") from error
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Forget them again, for whoever runs pytest in this process next, or runs it around this one."""
     OPTIONS.clear()
+    before: dict[str, Any] = config.stash.get(_BEFORE, {})
+    OPTIONS.update(before)
 
 
 def pytest_report_header() -> str | None:
