@@ -65,7 +65,8 @@ def check_places(*, json: str | None, out: str | None) -> None:
         path = Path(json)
         if path.is_dir():
             raise InvalidArgument(f"`json`={json!r} is a folder. Write the path of a file.")
-        _check_folder("json", json, path.resolve().parent)
+        if not _special(path):
+            _check_folder("json", json, path.resolve().parent)
     if out:
         _check_folder("out", out, Path(out).resolve())
 
@@ -79,6 +80,11 @@ def _check_folder(option: str, given: str, folder: Path) -> None:
         raise InvalidArgument(f"`{option}`={given!r} cannot be written: {str(there)!r} is read-only. Choose another place.")
 
 
+def _special(path: Path) -> bool:
+    """Is this a device or a pipe, such as /dev/null, which must be written to and never be replaced?"""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all, so that workers of a parallel run may write the same one.
 
@@ -89,6 +95,9 @@ def write(path: Path, text: str) -> None:
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        if _special(path):
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
         part.replace(path)

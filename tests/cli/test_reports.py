@@ -1,6 +1,7 @@
 """The report: as text, and as JSON that follows the schema that ships with the package."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -90,6 +91,17 @@ def test_quiet_is_one_line_and_verbose_is_more_than_the_usual(inline: Command, t
     assert "class Segment0(nn.Module):" in verbose
     assert "class Segment0(nn.Module):" not in usual
     assert "judged cases with each trait:" in verbose
+
+
+def test_a_device_is_written_to_and_not_replaced(inline: Command, tmp_path: Path) -> None:
+    nowhere = tmp_path / "r.json"
+    nowhere.symlink_to(os.devnull)
+
+    done = inline("check", "checkpoint", "my_checkpoints:plain", "--max-examples", "3", "--json", str(nowhere))
+
+    assert done.returncode == MATCH, done.stderr
+    assert nowhere.is_symlink()
+    assert Path(os.devnull).is_char_device()
 
 
 def test_a_report_is_written_into_new_folders_and_over_an_old_one(inline: Command, tmp_path: Path) -> None:

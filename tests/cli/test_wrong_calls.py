@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 import torch
 
-from gradcheck_plus.results import WRONG_CALL
+from gradcheck_plus.results import MATCH, WRONG_CALL
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -123,6 +123,17 @@ def test_a_contract_that_says_nothing_sensible_is_refused(text: str, said: str, 
     refused(inline(*PLAIN, "--contract", str(file)), said)
 
 
+def test_contracts_that_extend_each_other_are_refused(tmp_path: Path, inline: Command) -> None:
+    """Those that extend a third one both are not."""
+    one, other, both = (tmp_path / name for name in ("one.toml", "other.toml", "both.toml"))
+    one.write_text(f"extends = ['{other}']\n" + contract(), encoding="utf-8")
+    other.write_text(f"extends = ['{tmp_path}/./one.toml']\n" + contract(), encoding="utf-8")
+    both.write_text("extends = ['reentrant', 'save-on-cpu', 'strict']\n" + contract(), encoding="utf-8")
+
+    refused(inline(*PLAIN, "--contract", str(one)), "`extends`=", "leads back to one that extends it.")
+    assert inline(*PLAIN, "--contract", str(both)).returncode == MATCH
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -173,8 +184,8 @@ def test_a_device_that_is_not_there_is_refused(device: str, inline: Command) -> 
 
 
 @pytest.mark.parametrize("seconds", ["inf", "1e12"])
-def test_there_may_be_no_limit_for_a_case(seconds: str, command: Command) -> None:
-    assert command(*PLAIN, "-q", "--case-timeout", seconds).returncode == 0
+def test_there_may_be_no_limit_in_time(seconds: str, command: Command) -> None:
+    assert command(*PLAIN, "-q", "--case-timeout", seconds, "--time-budget", seconds).returncode == 0
 
 
 # files ------------------------------------------------------------------------------------------------------------------
