@@ -17,10 +17,6 @@ from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
 from gradcheck_plus.subjects import MODULE_SUBJECTS
 from gradcheck_plus.traits import compatible
 
-#: Distinct faults that one check reports at most: more are one broken subject, not many faults.
-MOST_FAULTS = 40
-_GRADIENT = ("primal", "parameter")
-
 Progress = Callable[[Outcome, Sequence[Fault]], None]
 
 

@@ -190,6 +190,9 @@ def check_device(device: str) -> None:
     """
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise InvalidArgument(f"`device`={device!r}: this torch ({torch.__version__}) sees no CUDA device. Write `cpu`.")
+    index = device.partition(":")[2]
+    if index and int(index) >= (there := torch.cuda.device_count()):
+        raise InvalidArgument(f"`device`={device!r}: there are {there} CUDA devices. Write one up to `cuda:{there - 1}`.")
 
 
 def tool(device: str) -> Tool:

@@ -4,8 +4,10 @@ Started as ``python -m gradcheck_plus.campaign.worker``; speaks `gradcheck_plus.
 was standard output when it started. Whatever a subject prints goes to standard error.
 """
 
+import ctypes
 import gc
 import os
+import signal
 import sys
 import traceback
 from typing import IO
@@ -16,13 +18,22 @@ from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, 
 from gradcheck_plus.campaign.runner import LocalRunner, single_thread
 from gradcheck_plus.errors import InvalidArgument
 
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+
 
 def main() -> None:
     """Answer requests until standard input ends."""
+    _end_with_parent()
     gc.freeze()  # what imports made lives as long as the process, and need not be looked at again and again
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         serve(sys.stdin.buffer, answers)
+
+
+def _end_with_parent() -> None:
+    """Have Linux kill this process when its parent is killed, which could not tell it any more; a subject may hang here."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGKILL))
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

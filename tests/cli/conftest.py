@@ -45,6 +45,19 @@ def command(project: Path) -> Command:
 
 
 @pytest.fixture
+def is_running() -> Callable[[int], bool]:
+    """Is there such a process, and is it more than the record of one that has ended?"""
+
+    def running(process: int) -> bool:
+        try:
+            return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return False
+
+    return running
+
+
+@pytest.fixture
 def inline(project: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command with its checks in this process: all but the crossing to another one, in a fraction of the time."""
     for module in (check, replaying):

@@ -28,14 +28,6 @@ def fault(out: Path) -> dict[str, Any]:
     return found
 
 
-def is_running(process: int) -> bool:
-    """Is there such a process, and is it more than the record of one that has ended?"""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "got"),
     [
@@ -123,7 +115,9 @@ def test_a_candidate_that_hangs_is_left_out_and_the_rest_is_shrunk(command: Comm
     assert (found["kind"], found["trigger"]) == ("value", [])
 
 
-def test_what_a_hanging_subject_has_started_is_ended_with_it(command: Command, project: Path, tmp_path: Path) -> None:
+def test_what_a_hanging_subject_has_started_is_ended_with_it(
+    command: Command, project: Path, tmp_path: Path, is_running: Callable[[int], bool]
+) -> None:
     check(command, "starts_children", tmp_path, "--trait", "kwarg-tensor", "--max-examples", "20", "--case-timeout", "4")
 
     child = int((project / "child").read_text(encoding="utf-8"))

@@ -183,6 +183,13 @@ def test_a_device_that_is_not_there_is_refused(device: str, inline: Command) -> 
     refused(inline(*PLAIN, "--device", device), f"`device`='{device}': this torch", "sees no CUDA device. Write `cpu`.")
 
 
+def test_a_device_beyond_the_last_one_is_refused(inline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+    refused(inline(*PLAIN, "--device", "cuda:2"), "`device`='cuda:2': there are 2 CUDA devices. Write one up to `cuda:1`.")
+
+
 @pytest.mark.parametrize("seconds", ["inf", "1e12"])
 def test_there_may_be_no_limit_in_time(seconds: str, command: Command) -> None:
     assert command(*PLAIN, "-q", "--case-timeout", seconds, "--time-budget", seconds).returncode == 0

@@ -226,6 +226,12 @@ def slow_and_faulty(function: Function, *args: Any, **kwargs: Any) -> Any:
     return scaled(function(*args, **kwargs))
 
 
+def slow_then_hangs(function: Function, *args: Any, **kwargs: Any) -> Any:
+    slow(function, *args, **kwargs)
+    time.sleep(1000 if calls == 10 else 0)
+    return function(*args, **kwargs)
+
+
 def told(number: int) -> None:
     Path("progress").write_text(f"{os.getpid()} {number}\n", encoding="utf-8")
 
