@@ -117,7 +117,6 @@ class RemoteRunner:
             return self._answered(_PATIENCE).outcome
 
     def _failure(self, block: Block, lost: Lost) -> Failure:
-        self._start()
         case = self.case_of(block, lost.number)
         return Failure(block.number, lost.number, case, (lost.mismatch,), traits(case))
 
@@ -134,7 +133,6 @@ class RemoteRunner:
             try:
                 return self._ask(Explain(failure, key, seconds, hold, skip)).explained
             except Lost as lost:
-                self._start()
                 if not lost.number:
                     return None
                 skip |= {lost.number}
@@ -145,7 +143,6 @@ class RemoteRunner:
         try:
             inspected = self._ask(Inspect(case)).inspected
         except Lost:
-            self._start()
             return Inspected()
         assert inspected is not None
         return inspected
@@ -155,7 +152,6 @@ class RemoteRunner:
         try:
             judged = self._ask(Judge(case)).judged
         except Lost as lost:
-            self._start()
             return Judged("fault", (lost.mismatch,))
         assert judged is not None
         return judged
@@ -227,7 +223,7 @@ class RemoteRunner:
         Raises:
             Lost: one case took longer than it may, or the process ended.
         """
-        if self._busy:  # an interrupt came before the reply
+        if self._busy:  # the last worker was lost, or an interrupt came before its reply
             self._start()
         assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
         self._busy = True
