@@ -1,0 +1,126 @@
+"""The trait table: what traits mean, need and exclude, and that drawn cases have them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from gradcheck_plus.case import Case
+from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.subject import KINDS, Kind
+from gradcheck_plus.traits import TRAITS, clashes, compatible, drawable, exact, traits
+
+Write = Callable[..., Case]
+
+
+# the table --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_trait_has_a_meaning_in_words() -> None:
+    for name, trait in TRAITS.items():
+        assert name == trait.name
+        assert name == name.lower()
+        assert " " not in name
+        assert 5 < len(trait.meaning) < 90, name
+        assert not trait.meaning.endswith("."), name
+
+
+def test_meanings_tell_traits_apart() -> None:
+    assert len({t.meaning for t in TRAITS.values()}) == len(TRAITS)
+
+
+def test_traits_speak_only_of_traits_of_the_table() -> None:
+    for trait in TRAITS.values():
+        assert set(trait.needs) | set(trait.clashes) <= set(TRAITS), trait
+        assert trait.name not in {*trait.needs, *trait.clashes}, trait
+        assert set(trait.kinds) <= set(KINDS), trait
+        assert trait.kinds, trait
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_trait_needs_can_be_aimed_at_with_it(kind: Kind) -> None:
+    """For the same kind of subject; and what it needs needs nothing more that is not said."""
+    for name in drawable(kind):
+        needs = TRAITS[name].needs
+        assert set(needs) <= set(drawable(kind)), name
+        assert all(set(TRAITS[need].needs) <= set(needs) for need in needs), name
+        assert all(compatible(a, b) for a in (name, *needs) for b in (name, *needs)), name
+
+
+def test_what_cannot_be_aimed_at_needs_and_excludes_nothing() -> None:
+    assert [t.name for t in TRAITS.values() if not t.drawn and (t.needs or t.clashes)] == []
+
+
+def test_traits_of_operations_are_traits_of_the_table() -> None:
+    found = {trait for operation in CATALOGUE.values() for trait in operation.traits}
+
+    assert found <= set(TRAITS)
+    assert all(TRAITS[name].drawn for name in found)
+
+
+def test_clashes_go_both_ways() -> None:
+    for a in TRAITS:
+        for b in TRAITS:
+            assert compatible(a, b) == compatible(b, a)
+            assert compatible(a, b) == (b not in clashes()[a])
+    assert not compatible("dropout", "eval")
+    assert compatible("dropout", "view")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawable_traits_are_those_of_the_kind_in_table_order(kind: Kind) -> None:
+    assert list(drawable(kind)) == [t.name for t in TRAITS.values() if t.drawn and kind in t.kinds]
+    assert "second-backward" not in drawable("stage-backward")
+    assert "reversed-keys" not in drawable("checkpoint")
+
+
+def test_exactness_is_lost_by_any_inexact_trait() -> None:
+    inexact = {name for name, trait in TRAITS.items() if trait.inexact}
+
+    assert exact(())
+    assert exact(set(TRAITS) - inexact)
+    assert {"summed-across-cut", "free-strides", "other-kernel", "own-module"} <= inexact
+    assert not any(exact({"view", name}) for name in inexact)
+
+
+# drawn cases ------------------------------------------------------------------------------------------------------------
+
+#: Cases of generated programs do not have them.
+ELSEWHERE = {"own-module"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trait_is_true_for_some_drawn_case_and_false_for_another(
+    kind: Kind, drawn: Mapping[Kind, Sequence[Case]]
+) -> None:
+    """Or nothing would be known of how subjects fare with it, or without."""
+    found = [traits(case) for case in drawn[kind]]
+    expected = {name for name, trait in TRAITS.items() if kind in trait.kinds} - ELSEWHERE
+
+    assert expected - frozenset().union(*found) == set()
+    assert frozenset.intersection(*found) == frozenset()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_drawn_case_has_a_trait_of_another_kind(kind: Kind, drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    others = {name for name, trait in TRAITS.items() if kind not in trait.kinds}
+
+    assert [(c, traits(c) & others) for c in drawn[kind] if traits(c) & others] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_traits_are_a_function_of_the_case(kind: Kind, drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    """Not of how it was drawn."""
+    assert [c for c in drawn[kind] if traits(Case.from_json(c.to_json())) != traits(c)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_trait_of_part_of_what_it_needs_is_never_alone(kind: Kind, drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    """A trait comes with those that it needs."""
+    for case in drawn[kind]:
+        found = traits(case)
+        missing = {(name, need) for name in found for need in TRAITS[name].needs if need not in found}
+        assert missing == set(), case.to_json()
+
+
+def test_the_plainest_case_has_no_trait(write: Write) -> None:
+    assert traits(write("h0 = sin(x0)")) == frozenset()
