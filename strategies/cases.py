@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from operator import itemgetter
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -89,7 +88,7 @@ def aimed_cases(
     drawn = _cases(kind, tuple(allowed), tuple(always), chosen, dtypes, max_statements)
     # Hypothesis follows each example with mutants in which one draw is copied over another: most cases would have nearly the
     # same traits as the one before (`benchmarks/diversity.py`). It does not do so inside a collection of unique elements.
-    return st.lists(drawn, min_size=1, max_size=1, unique_by=id).map(itemgetter(0))
+    return _only(st.lists(drawn, min_size=1, max_size=1, unique_by=id))
 
 
 def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[str], dtypes: Iterable[str]) -> tuple[str, ...]:
@@ -125,6 +124,12 @@ def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[s
                 f"`gradcheck-plus list traits` says which can."
             )
     return tuple(t for t in possible if t in wanted and t not in without)
+
+
+@st.composite
+def _only(draw: DrawFn, lists: st.SearchStrategy[list[Case]]) -> Case:
+    """Draw the case in a list of one. (Hypothesis would print ``map`` as a call.)"""
+    return draw(lists)[0]
 
 
 @st.composite

@@ -66,7 +66,7 @@ def sample(target: str, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     value = load(target)
     try:
         made = value() if callable(value) else copy.deepcopy(value)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidArgument(f"`inputs`={target!r} raised {type(error).__name__}: {error}.") from error
     made = map_tensors(lambda t: t.to(device), made)
     match made:
@@ -117,7 +117,7 @@ def _called(
         raise InvalidArgument(f"`target`={module!r} is {type(factory).__name__}. Write a callable that makes a new nn.Module.")
     try:
         model = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidArgument(f"`target`={module!r} raised {type(error).__name__}: {error}.") from error
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"`target`={module!r} made {type(model).__name__}. Write a callable that makes a new nn.Module.")
@@ -126,7 +126,7 @@ def _called(
     try:
         with seen:
             output = model.to(device)(*live[0], **live[1])
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidArgument(
             f"`target`={module!r} cannot be called with `inputs`={inputs!r}: {type(error).__name__}: {error}."
         ) from error

@@ -55,7 +55,7 @@ def test_several_traits_that_are_aimed_at_meet() -> None:
 #: These come about in other ways too: a sum has no dimension, a Python value may be `None`, a non-leaf may be expanded.
 INCIDENTAL = {
     "scalar-value", "none-input", "expanded-input", "outer-use", "tied-across-segments", "several-gradients",
-    "unused-parameter",
+    "unused-parameter", "unused-input",
 }  # fmt: skip
 
 
