@@ -128,7 +128,7 @@ def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[s
 
 @st.composite
 def _only(draw: DrawFn, lists: st.SearchStrategy[list[Case]]) -> Case:
-    """Draw the case in a list of one. (Hypothesis would print ``map`` as a call.)"""
+    """Draw the case in a list of one: Hypothesis would print ``map`` as a call."""
     return draw(lists)[0]
 
 
