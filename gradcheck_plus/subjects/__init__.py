@@ -146,9 +146,11 @@ def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
     import torch
 
     from gradcheck_plus.compat import builds_on_checkpoint
+    from gradcheck_plus.execute.world import undisturbed
 
     try:
-        reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
+        with undisturbed("cpu", poison=False):
+            reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
     except (Exception, SystemExit):  # it will say so again, in a case
         return ""
     return "" if reentrant is None else _torch_name(reentrant=reentrant)

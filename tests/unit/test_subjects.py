@@ -144,3 +144,20 @@ def test_a_target_is_named_in_the_error() -> None:
 
 def test_a_callable_without_a_signature_is_tried_as_it_is() -> None:
     assert subject("checkpoint", max, probe=False).name == "max"
+
+
+def test_trying_a_subject_changes_nothing_for_anybody() -> None:
+    """It is called once, to see whether it calls torch's checkpoint."""
+
+    def careless(function: Any, *args: Any) -> Any:
+        torch.manual_seed(7)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        return function(*args)
+
+    before = torch.get_rng_state()
+    subjects.checkpoint(careless)
+
+    assert torch.is_grad_enabled()
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.equal(torch.get_rng_state(), before)
