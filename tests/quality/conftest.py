@@ -1,9 +1,12 @@
 """What the quality tests share: campaigns that run here, each once in a process."""
 
 import functools
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gradcheck_plus.campaign.campaign import Campaign
@@ -34,11 +37,16 @@ def run_campaign(kind: Kind, target: str, contract: str = "", order: tuple[int, 
     return Campaign(search, LocalRunner(search), order=order).run()
 
 
-def hunt_for(name: str) -> CheckResult:
-    """Return the result of the check of a planted fault."""
-    entry = ZOO[name]
-    cases = _CASES_OF_THE_RARE.get(name, _CASES)
-    return run_campaign(entry.kind, entry.target, entry.contract, max_examples=cases)
+def hunt_for(name: str, folder: Path) -> CheckResult:
+    """Return the result of the check of a planted fault, kept in a folder: one process hunts for all of them."""
+    file = folder / f"hunt-{name}.json"
+    if not file.exists():
+        entry = ZOO[name]
+        result = run_campaign(entry.kind, entry.target, entry.contract, max_examples=_CASES_OF_THE_RARE.get(name, _CASES))
+        part = folder / f"hunt-{name}-{os.getpid()}"
+        part.write_bytes(msgspec.json.encode(result))
+        part.replace(file)
+    return msgspec.json.decode(file.read_bytes(), type=CheckResult)
 
 
 @pytest.fixture(scope="session")
@@ -47,5 +55,6 @@ def campaign() -> Callable[..., CheckResult]:
 
 
 @pytest.fixture(scope="session")
-def hunt() -> Callable[[str], CheckResult]:
-    return hunt_for
+def hunt(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], CheckResult]:
+    base = tmp_path_factory.getbasetemp()
+    return functools.partial(hunt_for, folder=base if worker_id == "master" else base.parent)
