@@ -1,5 +1,6 @@
 """The distinct faults of a check: each failing case is the doing of a known one, or the next one is explained."""
 
+import functools
 import hashlib
 from collections.abc import Callable, Sequence
 
@@ -14,12 +15,12 @@ from gradcheck_plus.repro import repro
 from gradcheck_plus.results import Fault
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS, primary
-from gradcheck_plus.traits import traits
+from gradcheck_plus.traits import TRAITS, traits
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
 MOST_FAULTS = 40
 #: Second looks at most, those for one trait, and how much more often cases with a trait must fail for one.
-MOST_LOOKS, LOOKS, LIFT = 40, 2, 1.25
+MOST_LOOKS, LOOKS, LIFT = 60, 2, 1.25
 #: Roles whose mismatches may be one fault: a wrong gradient may reach primals in one case and parameters in another.
 _GRADIENT = "gradient"
 _GROUP = {"primal": _GRADIENT, "parameter": _GRADIENT}
@@ -73,14 +74,20 @@ class Distinct:
         """Look for faults that stand behind another one, whose trigger their cases have too.
 
         Where cases with some trait fail more often than others, one of them is shrunk as long as it keeps that trait. If the
-        trait cannot be taken away then, it is the trigger of a fault of its own.
+        trait cannot be taken away then, it is the trigger of a fault of its own; so is what an operation brings, if no wrong
+        gradient is known to need it.
         """
         for failure, key, trait in second_looks(outcome, self.explained):
             if len(self.faults) >= MOST_FAULTS or (self.left() or 1.0) <= 0:
                 return
             explained = self.runner.explain(failure, key, self.left(), hold=trait)
-            if explained is not None and trait in (explained.trigger or ()):
+            if explained is not None and (trait in (explained.trigger or ()) or self._new_need(explained)):
                 self._add(failure, key, explained)
+
+    def _new_need(self, explained: Explained) -> bool:
+        """Does a wrong gradient need an operation that no other one needs?"""
+        group = _group(explained.mismatch.key)
+        return group[1] == _GRADIENT and bool(set(explained.trigger or ()) & brought() - known_needs(group, self.explained))
 
     def _listed(self, explained: Explained) -> bool:
         """Is this a fault that is listed already, with more around it? A wrong gradient may have more than one cause."""
@@ -150,24 +157,37 @@ class Distinct:
 def second_looks(outcome: Outcome, explained: Sequence[Explained]) -> list[tuple[Failure, Key, str]]:
     """Return failures to look at again, each with its key and the trait that is suspicious, the most suspicious first.
 
-    Suspicious is a trait with which cases fail more often than others; of wrong gradients every trait that an operation brings,
-    since an operation that is mistreated for a reason of its own may stand in a program that fails anyway.
+    Suspicious is a trait with which cases fail more often than others; of wrong gradients, and before all others, every trait
+    that an operation brings: one that is mistreated for a reason of its own may stand in a program that fails anyway.
     """
-    brought = {trait for operation in CATALOGUE.values() for trait in operation.traits}
-    found: list[tuple[bool, float, str, int, Failure, Key]] = []
+    found: list[tuple[int, float, str, int, Failure, Key]] = []
     for group, failing in _groups(outcome.failures).items():
         if group[0] in ("hang", "crash"):
             continue
         rate = len(failing) / max(outcome.counts.judged, 1)
         gradient = group[1] == _GRADIENT
-        known = {trait for e in explained if any(_group(key) == group for key in e.keys) for trait in (e.trigger or ())}
+        known = known_needs(group, explained)
         for trait in sorted({t for failure, _ in failing for t in filter(telling, failure.traits)} - known):
             having = [(failure, key) for failure, key in failing if trait in failure.traits]
             lift = len(having) / max(outcome.traits.get(trait, 0), len(having)) / rate
-            if lift > LIFT or (gradient and trait in brought):
+            operation = gradient and trait in brought()
+            if lift > LIFT or operation:
                 having.sort(key=lambda pair: (pair[0].case.size, pair[0].block, pair[0].number))
-                found += [(not gradient, -lift, trait, n, *pair) for n, pair in enumerate(having[:LOOKS])]
+                rank = 0 if operation else 1 if gradient else 2
+                found += [(rank, -lift, trait, n, *pair) for n, pair in enumerate(having[:LOOKS])]
     return [(failure, key, trait) for *_, trait, _, failure, key in sorted(found, key=lambda entry: entry[:4])[:MOST_LOOKS]]
+
+
+def known_needs(group: Key, explained: Sequence[Explained]) -> set[str]:
+    """Return the traits that explained faults of a group need."""
+    return {trait for e in explained if any(_group(key) == group for key in e.keys) for trait in (e.trigger or ())}
+
+
+@functools.cache
+def brought() -> frozenset[str]:
+    """Return the traits that operations bring, and those that need one of these."""
+    direct = {trait for operation in CATALOGUE.values() for trait in operation.traits}
+    return frozenset(direct | {name for name, trait in TRAITS.items() if direct.intersection(trait.needs)})
 
 
 def _groups(failures: Sequence[Failure]) -> dict[tuple[str, str, str], list[tuple[Failure, Key]]]:

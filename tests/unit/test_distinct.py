@@ -160,6 +160,30 @@ def test_a_second_look_lists_a_fault_that_keeps_the_trait(write: Write) -> None:
         assert [fault.trigger for fault in d.faults] == triggers
 
 
+@pytest.mark.parametrize(("blamed", "listed"), [("dropout", [(), ("dropout",)]), ("sin", [()])])
+def test_a_second_look_may_find_an_operation_to_blame(write: Write, blamed: str, listed: list[tuple[str, ...]]) -> None:
+    """What a wrong gradient needs of operations is new; what else it needs may be a matter of how it was shrunk."""
+    plain, evaluated = write(["h0 = sin(x0)"]), write(["h0 = sin(x0)", "h1 = tanh(h0)", "h2 = neg(h1)"], train=False)
+    left = {plain: plain, evaluated: write([f"h0 = {blamed}(x0)"], existing_grad=blamed == "sin")}
+    runner = StubRunner(lambda failure: left[failure.case])
+    d = distinct(runner, keep_going=True)
+    failures = [failing(plain, WRONG), failing(evaluated, WRONG, number=2)]
+    d.explain(failures[:1])
+    d.look_behind(Outcome(counts=Counts(run=9, judged=9), traits={"eval": 1}, failures=failures))
+
+    assert runner.held == ["", "eval"]
+    assert [fault.trigger for fault in d.faults] == listed
+
+
+def test_operations_are_looked_at_before_anything_else(write: Write) -> None:
+    """In wrong gradients, however seldom cases with them fail."""
+    plain, dropped = write(["h0 = sin(x0)"], train=False), write(["h0 = dropout(x0)"])
+    failures = [failing(plain, WRONG), failing(dropped, WRONG, number=2)]
+    outcome = Outcome(counts=Counts(run=9, judged=9), traits={"dropout": 9, "eval": 1}, failures=failures)
+
+    assert [trait for *_, trait in second_looks(outcome, [])] == ["dropout", "eval"]
+
+
 def test_a_fingerprint_names_subject_kind_role_and_trigger() -> None:
     names = {
         fingerprint_of("a", "value", "primal", ("x",)),
