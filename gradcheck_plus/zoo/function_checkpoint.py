@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from gradcheck_plus.zoo import graphs
-from gradcheck_plus.zoo.planted import ZOO, Planted, described
+from gradcheck_plus.zoo.planted import Make
 from gradcheck_plus.zoo.trees import Rebuild, flattened
 
 #: Outputs that take part in a backward, each with what it receives.
@@ -183,21 +183,4 @@ def _noise(region: Region) -> Iterator[None]:
 
 #: The correct one.
 twin = FunctionCheckpoint()
-
-
-def plant(name: str, faulty: FunctionCheckpoint, *, trigger: str = "", source: str, statements: int = 1) -> None:
-    """Enter a fault of this make into the zoo; its docstring says what is wrong."""
-    meaning = described(faulty)
-    ZOO.add(
-        Planted(
-            name=name,
-            kind="checkpoint",
-            faulty=faulty,
-            twin=twin,
-            trigger=trigger,
-            source=source,
-            meaning=meaning,
-            contract="function-checkpoint",
-            statements=statements,
-        )
-    )
+plant = Make("checkpoint", twin, "function-checkpoint").plant

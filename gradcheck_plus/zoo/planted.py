@@ -63,6 +63,27 @@ def _target(call: Callable[..., Any]) -> str:
     return f"{module.__name__}:{name}"
 
 
-def described(call: Callable[..., Any]) -> str:
-    """Return the docstring of an implementation as one line."""
-    return " ".join((inspect.getdoc(call) or "").split())
+@dataclass(frozen=True)
+class Make:
+    """A way to make an implementation: how it is called, the correct one, and what that promises."""
+
+    kind: Kind
+    twin: Callable[..., Any]
+    contract: str
+
+    def plant(self, name: str, faulty: Callable[..., Any], *, trigger: str = "", source: str, statements: int = 1) -> None:
+        """Enter a fault of this make into the zoo; its docstring says what is wrong."""
+        meaning = " ".join((inspect.getdoc(faulty) or "").split())
+        ZOO.add(
+            Planted(
+                name=name,
+                kind=self.kind,
+                faulty=faulty,
+                twin=self.twin,
+                trigger=trigger,
+                source=source,
+                meaning=meaning,
+                contract=self.contract,
+                statements=statements,
+            )
+        )

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from typing_extensions import override
 
-from gradcheck_plus.zoo.planted import ZOO, Planted, described
+from gradcheck_plus.zoo.planted import Make
 
 
 class SavedTensors:
@@ -66,24 +66,7 @@ class KeptByMemory(SavedTensors):
 twin = SavedTensors()
 changes_unnoticed = ChangesUnnoticed()
 kept_by_memory = KeptByMemory()
-
-
-def plant(name: str, faulty: SavedTensors, *, trigger: str = "", source: str, statements: int = 1) -> None:
-    """Enter a fault of this make into the zoo; its docstring says what is wrong."""
-    ZOO.add(
-        Planted(
-            name=name,
-            kind="checkpoint",
-            faulty=faulty,
-            twin=twin,
-            trigger=trigger,
-            source=source,
-            meaning=described(faulty),
-            contract="strict",
-            statements=statements,
-        )
-    )
-
+plant = Make("checkpoint", twin, "strict").plant
 
 plant(
     "changes-unnoticed", changes_unnoticed, trigger="parameter-changed", source="pytorch/pytorch#119590, pytorch/pytorch#113737"

@@ -14,7 +14,7 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from typing_extensions import override
 
 from gradcheck_plus.zoo import graphs
-from gradcheck_plus.zoo.planted import ZOO, Planted, described
+from gradcheck_plus.zoo.planted import Make
 from gradcheck_plus.zoo.stage_backward import Pairs, StageBackward
 
 #: What arrived at a node, for each of its results.
@@ -114,24 +114,7 @@ twin = SplitStageBackward()
 joints_counted_twice = JointsCountedTwice()
 results_summed = ResultsSummed()
 parameters_beside_inputs_only = ParametersBesideInputsOnly()
-
-
-def plant(name: str, faulty: SplitStageBackward, *, trigger: str = "", source: str, statements: int = 1) -> None:
-    """Enter a fault of this make into the zoo; its docstring says what is wrong."""
-    ZOO.add(
-        Planted(
-            name=name,
-            kind="stage-backward",
-            faulty=faulty,
-            twin=twin,
-            trigger=trigger,
-            source=source,
-            meaning=described(faulty),
-            contract="split-backward",
-            statements=statements,
-        )
-    )
-
+plant = Make("stage-backward", twin, "split-backward").plant
 
 plant("joints-counted-twice", joints_counted_twice, source="pytorch/pytorch#180952, pytorch/pytorch#181365")
 plant("results-summed", results_summed, source="pytorch/pytorch#170277, pytorch/pytorch#170416")

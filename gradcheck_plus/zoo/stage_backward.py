@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradcheck_plus.zoo.planted import ZOO, Planted, described
+from gradcheck_plus.zoo.planted import Make
 
 #: Outputs, each with its cotangent.
 Pairs = list[tuple[Tensor, Tensor | None]]
@@ -62,20 +62,4 @@ class StageBackward:
 
 #: The correct one.
 twin = StageBackward()
-
-
-def plant(name: str, faulty: StageBackward, *, trigger: str = "", source: str, statements: int = 1) -> None:
-    """Enter a fault of this make into the zoo; its docstring says what is wrong."""
-    ZOO.add(
-        Planted(
-            name=name,
-            kind="stage-backward",
-            faulty=faulty,
-            twin=twin,
-            trigger=trigger,
-            source=source,
-            meaning=described(faulty),
-            contract="strict",
-            statements=statements,
-        )
-    )
+plant = Make("stage-backward", twin, "strict").plant
