@@ -8,6 +8,7 @@ import re
 import textwrap
 from functools import cache
 from importlib import resources
+from keyword import iskeyword
 from pathlib import Path
 
 from gradcheck_plus.case import Case, ModuleProgram, Program
@@ -83,28 +84,46 @@ def _header(title: str, mismatch: Mismatch) -> str:
 
 def imports(text: str, case: Case, target: str, kind: Kind) -> str:
     """Return the imports that a program needs, and the line that names the implementation under test."""
-    lines = [
-        f"import {name}" for name in ("collections", "copy", "dataclasses", "math", "os") if re.search(rf"\b{name}\.", text)
-    ]
     subject = [*_from(target, "subject")] if target else [f"subject = ...  # put the {kind} under test here"]
     own: list[str] = []
     if isinstance(case.program, ModuleProgram):
         own = [*_from(case.program.target, "factory"), *_from(case.program.inputs, "sample_inputs")]
-    lines += ["import sys"] if any(line.startswith("sys.") for line in (*subject, *own)) else []
+    named = [*own, *subject]
+    load = [_LOAD] if any("= load(" in line for line in named) else []
+    text = "\n".join([text, *load, *named])
+    lines = [f"import {name}" for name in _STANDARD if re.search(rf"(?<![\w.]){name.partition('.')[0]}\.", text)]
     torch = ["import torch"]
     torch += ["import torch.nn.functional as F"] if re.search(r"\bF\.", text) else []
     torch += ["from torch import nn"] if re.search(r"\bnn\.", text) else []
-    return "\n".join([*lines, "", *torch, "", *own, *subject]).lstrip("\n")
+    return "\n".join([*lines, "", *torch, "", *load, *named]).lstrip("\n")
+
+
+#: What programs use of the standard library.
+_STANDARD = ("collections", "copy", "dataclasses", "importlib.util", "math", "os", "sys")
+#: Runs a file whose name cannot be imported.
+_LOAD = """
+def load(path):
+    if path not in sys.modules:
+        spec = importlib.util.spec_from_file_location(path, path)
+        sys.modules[path] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[path])
+    return sys.modules[path]
+
+"""
 
 
 def _from(target: str, name: str) -> list[str]:
     """Return the lines that import a target under a name."""
     place, _, attribute = target.rpartition(":")
     before: list[str] = []
+    module, parts = f"importlib.import_module({place!r})", place.split(".")
     if place.endswith(".py"):
         path = Path(place).resolve()
         before = [f"sys.path.insert(0, {str(path.parent)!r})"]
         place = path.stem
+        module, parts = f"load({str(path)!r})", [place]
+    if not all(part.isascii() and part.isidentifier() and not iskeyword(part) for part in parts):
+        return [*before, f"{name} = {module}.{attribute}"]
     first, _, rest = attribute.partition(".")
     if rest:
         return [*before, f"import {place}", f"{name} = {place}.{attribute}"]
@@ -169,8 +188,22 @@ _STAGE = re.compile(r"stage(\d+)(?:_(\d+))?\.(gradients|inputs)(?:\['(\w+)'\])?(
 def _verdict(m: Mismatch, plain: str) -> list[str]:
     """Return the lines that compare."""
     match m.kind:
-        case "raises" | "hang" | "crash":
+        case "raises" if m.error == "SystemExit":
+            return [
+                f"run({plain})",
+                "try:",
+                f"    run(subject)  # {m.got}",
+                "except SystemExit as error:  # whose own exit code may be that of a program that passes",
+                '    raise AssertionError("the subject leaves") from error',
+            ]
+        case "raises":
             return [f"run({plain})", f"run(subject)  # {m.got}"]
+        case "hang" | "crash":
+            return [
+                f"run({plain})",
+                "# The fault is that this call does not come back, whatever exit code it leaves with.",
+                f"run(subject)  # {m.got}",
+            ]
         case "not-raised":
             return [
                 f"for implementation in ({plain}, subject):",

@@ -25,10 +25,10 @@ WRONG = Mismatch("value", "primal", "x0.grad", "tensor([1])", "tensor([2])")
 CUBE = Primal("x0", Spec((2, 2, 3), requires_grad=True))
 
 
-def printed(case: Case, mismatch: Mismatch = WRONG, kind: Kind = "checkpoint", *, device: str = "cpu") -> str:
+def printed(case: Case, mismatch: Mismatch = WRONG, kind: Kind = "checkpoint", *, device: str = "cpu", target: str = "") -> str:
     """Return the repro of a case, with the outputs that it has on a CPU."""
     outputs = {(s, path): (shape, dtype) for s, path, shape, dtype in differentiable_outputs(execute(case, reference(kind)))}
-    return repro(case, mismatch, kind, outputs, target="", title="A title.", device=device)
+    return repro(case, mismatch, kind, outputs, target=target, title="A title.", device=device)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,6 +123,68 @@ def test_a_module_of_a_users_own_is_run_as_it_is(
     assert expected.raised is None
     assert torch.equal(result(printed(case))["expected"], expected.tensors["primal", "x0.grad"])  # type: ignore[arg-type]
     assert "model = Model().to('cuda')\n" in printed(case, device="cuda")
+
+
+@pytest.mark.parametrize("attribute", ["scales", "Holder.scales"])
+@pytest.mark.parametrize("name", ["my_remat.py", "my-remat.py", "my mod é.py", "my.remat.py", "class.py", "3d.py"])
+def test_an_implementation_in_a_file_of_any_name_is_loaded_and_named_in_one_line(
+    name: str, attribute: str, write: Write, beside: Path
+) -> None:
+    """That line is what one replaces to try another implementation."""
+    (beside / name).write_text(CHECKPOINTS, encoding="utf-8")
+    text = printed(write("h0 = sin(x0)"), target=f"{beside / name}:{attribute}")
+
+    assert len(re.findall(SUBJECT, text)) == 1
+    with pytest.raises(AssertionError, match="Tensor-likes are not equal"):
+        exec(compile(text, "<repro>", "exec"), {"__name__": "repro"})
+    result(text)
+
+
+def test_an_implementation_in_a_module_that_no_statement_can_import_is_loaded_too(write: Write, beside: Path) -> None:
+    """The command line takes it, and so must the repro."""
+    (beside / "my-remat.py").write_text(CHECKPOINTS, encoding="utf-8")
+    text = printed(write("h0 = sin(x0)"), target="my-remat:scales")
+
+    assert len(re.findall(SUBJECT, text)) == 1
+    with pytest.raises(AssertionError, match="Tensor-likes are not equal"):
+        exec(compile(text, "<repro>", "exec"), {"__name__": "repro"})
+
+
+@pytest.mark.parametrize("code", [0, None, 3])
+def test_a_subject_that_leaves_has_a_repro_that_fails_whatever_it_leaves_with(
+    code: int | None, write: Write, beside: Path
+) -> None:
+    (beside / "leaving.py").write_text(f"import sys\n\ndef leaves(*_):\n    sys.exit({code})\n", encoding="utf-8")
+    raised = Mismatch("raises", "call", "forward", "no exception", "SystemExit", error="SystemExit")
+    text = printed(write("h0 = sin(x0)"), raised, target="leaving:leaves")
+
+    with pytest.raises(AssertionError, match="the subject leaves"):
+        exec(compile(text, "<repro>", "exec"), {"__name__": "repro"})
+    result(text)
+
+
+#: How tests, and users, find the line that names the implementation.
+SUBJECT = r"(?m)^(from .+ import .+ as subject|subject = .+)$"
+CHECKPOINTS = """
+from factors import factor
+
+
+def scales(function, *args):
+    return function(*args) * factor
+
+
+class Holder:
+    scales = scales
+"""
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that can be imported from; what is imported meanwhile is forgotten again."""
+    (tmp_path / "factors.py").write_text("factor = 2", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    return tmp_path
 
 
 def result(text: str) -> dict[str, Any]:
