@@ -58,8 +58,8 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wholesale(self) -> bool:
-        """Does it excuse so much that cases with its trait teach nothing?"""
-        return self.trait != ANY and ANY in self.kind and ANY in self.role and not self.leaf
+        """Does it excuse so much that cases with its trait teach nothing? Where a subject refuses, it may yet be wrong."""
+        return self.effect != "refuses" and ANY in self.kind and ANY in self.role and not self.leaf
 
 
 class Contract(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Contract(msgspec.Struct, frozen=True):
     @property
     def pointless(self) -> frozenset[str]:
         """The traits whose cases teach nothing under this contract, which need not be drawn."""
-        return frozenset(e.trait for e in self.expectations if e.wholesale and e.trait != ANY)
+        return frozenset(e.trait for e in self.expectations if e.wholesale)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,6 +168,8 @@ def _check(name: str, entry: Expectation) -> None:
     if entry.trait != ANY and entry.trait not in TRAITS:
         raise unknown("trait", entry.trait, TRAITS)
     where = f"of the entry for `trait`={entry.trait!r} in `contract`={name!r}"
+    if entry.trait == ANY and entry.wholesale:
+        raise InvalidArgument(f"`trait`='*' in `contract`={name!r} excuses everything. Name the `kind` or the `role`.")
     if not entry.source.strip():
         raise InvalidArgument(
             f"`source`={entry.source!r} {where}: a limit without a public source is a fault. Write the URL or the document "

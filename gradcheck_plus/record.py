@@ -32,6 +32,7 @@ class Record:
         facts: by role, leaf path and aspect; compared for equality.
         raised: the exception that ended the execution, if one did.
         warnings: what was warned of; not judged.
+        before: the gradients that were there before the execution, by role and leaf path.
         places: for each output leaf, its segment and its path there.
     """
 
@@ -39,6 +40,7 @@ class Record:
     facts: dict[tuple[Role, str, Aspect], Any] = field(default_factory=dict)
     raised: Raised | None = None
     warnings: list[str] = field(default_factory=list)
+    before: dict[tuple[Role, str], torch.Tensor] = field(default_factory=dict)
     places: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
@@ -47,15 +49,19 @@ class Record:
         return any("deterministic" in warning for warning in self.warnings)
 
     def gradients(self) -> Iterator[torch.Tensor]:
-        """Yield the gradients that came."""
+        """Yield the gradients that are there."""
         for (role, _), tensor in self.tensors.items():
             if tensor is not None and role in ("primal", "parameter"):
                 yield tensor
 
     @property
     def vacuous(self) -> bool:
-        """Is there no gradient that is not zero?"""
-        return not any(bool(g.count_nonzero()) for g in self.gradients())
+        """Did no gradient come that is not zero?"""
+        return not any(
+            bool(tensor.count_nonzero()) if key not in self.before else not torch.equal(tensor, self.before[key])
+            for key, tensor in self.tensors.items()
+            if tensor is not None and key[0] in ("primal", "parameter")
+        )
 
     def keep_output(self, path: str, segment: int, output: Any, inputs: dict[int, str]) -> dict[str, Any]:
         """Take in an output as it is now; return its leaves by path. `inputs` names the storages that it may share."""

@@ -22,7 +22,7 @@ DTYPE = torch.float32
 def values(shape, seed, dtype=None):
     """Distinct odd multiples of 1/32 between -2 and 2: the same on every machine, exact in every floating dtype."""
     i = torch.arange(math.prod(shape), device=DEVICE)
-    return (((i * (2 * i + 2 * seed + 29) + 17 * seed) % 64 * 2 - 63) / 32).reshape(shape).to(dtype or DTYPE)
+    return (((i * (2 * i + 2 * seed + 29) + 17 * seed) % 64 * 2 - 63) / 32).reshape(shape).to(dtype or DTYPE).clone()
 
 
 def integers(shape, seed, dtype=torch.int64):

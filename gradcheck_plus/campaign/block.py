@@ -90,7 +90,6 @@ def _count(outcome: Outcome, excused: Counter[tuple[str, str, str, str, str]], v
     counts.refused += verdict.name == "refused"
     counts.vacuous += verdict.vacuous
     counts.judged += verdict.name != "refused" and not verdict.vacuous
-    outcome.rules[verdict.rule] = outcome.rules.get(verdict.rule, 0) + 1
     judged = sorted(verdict.judged)
     for trait in judged:
         outcome.traits[trait] = outcome.traits.get(trait, 0) + 1

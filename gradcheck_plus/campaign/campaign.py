@@ -94,14 +94,18 @@ class Campaign:
             costs=self.outcome.costs,
             traits=dict(sorted(self.outcome.traits.items())),
             pairs=Pairs(len(pairs), possible),
-            faults=self.faults,
-            known=self._excused("known"),
+            faults=sorted(self.faults, key=lambda fault: bool(fault.also_fails)),
+            known=[*self._excused("known"), *self._known_of_torch()],
             limits=self._excused("limit", "refuses"),
             volatile={"seconds": round(seconds, 3), "cases_per_second": round(self.outcome.counts.run / seconds, 1)},
         )
 
     def _excused(self, *effects: str) -> list[Excused]:
         return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
+
+    def _known_of_torch(self) -> list[Excused]:
+        found = self.distinct.known_cases(self.outcome.failures)
+        return [Excused(trait, kind, role, count, source) for trait, kind, role, source, count in found]
 
     @property
     def _advice(self) -> str:
@@ -112,7 +116,8 @@ class Campaign:
     def _verdict(self) -> tuple[Verdict, str]:
         counts, s = self.outcome.counts, self.settings
         if self.faults:
-            ended = f", interrupted after {counts.run} cases" if self.interrupted else ""
+            ended = "" if s.keep_going else "; --keep-going looks for others"
+            ended = f", interrupted after {counts.run} cases" if self.interrupted else ended
             if len(self.faults) == MOST_FAULTS:
                 ended = f", as many as one check lists; it ended after {counts.run} cases"
             return "fault", f"{len(self.faults)} distinct {'fault' if len(self.faults) == 1 else 'faults'}{ended}"

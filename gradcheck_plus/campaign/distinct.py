@@ -14,7 +14,7 @@ from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.repro import repro
 from gradcheck_plus.results import Fault
 from gradcheck_plus.settings import BLOCK
-from gradcheck_plus.subjects import SUBJECTS, primary
+from gradcheck_plus.subjects import SUBJECTS
 from gradcheck_plus.traits import TRAITS, traits
 
 #: Distinct faults that one check reports at most: more are one broken subject, not many faults.
@@ -41,16 +41,16 @@ class Distinct:
         self.described: Described = runner.describe()
         self.faults: list[Fault] = []
         self.explained: list[Explained] = []
+        self.known: list[tuple[Explained, tuple[str, str, str, str]]] = []
         self.done: set[tuple[int, int, Key]] = set()
 
     @property
     def enough(self) -> bool:
-        """Is there a fault that torch's own subject does not show, and no wish for more?"""
+        """Is there a fault that none of torch's own subjects shows, and no wish for more?"""
         if len(self.faults) >= MOST_FAULTS:
             return True
-        torch_own = primary(self.search.kind).name
         given = self.search.module or self.described.name in SUBJECTS  # then there is nobody else to blame
-        own = [f for f in self.faults if given or torch_own not in f.also_fails]
+        own = [f for f in self.faults if given or not f.also_fails]
         return bool(own) and not self.settings.keep_going
 
     def explain(self, failures: Sequence[Failure], *, shrink: bool = True) -> None:
@@ -66,9 +66,15 @@ class Distinct:
         listed = self._listed(explained)
         self.explained.append(explained)
         self.done.add((failure.block, failure.number, key))
-        if not listed:
-            self._take(self._fault(failure, explained), explained)
-            self.changed()
+        if listed:
+            return
+        inspected = self.runner.inspect(explained.case)
+        known = next((entry for entry in inspected.known if _group(entry[1:])[1] == _group(key)[1]), None)
+        if known:
+            self.known.append((explained, known))
+        else:
+            self._take(self._fault(failure, explained, inspected), explained)
+        self.changed()
 
     def look_behind(self, outcome: Outcome) -> None:
         """Look for faults that stand behind another one, whose trigger their cases have too.
@@ -120,10 +126,18 @@ class Distinct:
         ]
         return min(found, key=lambda entry: entry[:2])[2:] if found else None
 
-    def _fault(self, failure: Failure, explained: Explained) -> Fault:
+    def known_cases(self, failures: Sequence[Failure]) -> list[tuple[str, str, str, str, int]]:
+        """Return (trait, kind, role, source, cases) of every fault that is known of torch's own subjects, who show it too."""
+        found = []
+        for explained, (trait, _, _, source) in self.known:
+            kind, role, _ = explained.mismatch.key
+            cases = sum(any(accounts_for(explained, m.key, f.traits) for m in f.mismatches) for f in failures)
+            found.append((trait, kind, role, source, cases))
+        return found
+
+    def _fault(self, failure: Failure, explained: Explained, inspected: Inspected) -> Fault:
         m, case = explained.mismatch, explained.case
         fingerprint = fingerprint_of(self.described.name, f"{m.kind} {m.error}".strip(), m.role, explained.trigger or ())
-        inspected = self.runner.inspect(case)
         return Fault(
             fingerprint=fingerprint,
             kind=m.kind,
@@ -220,6 +234,6 @@ def _group(key: Key) -> Key:
     return kind, _GROUP.get(role, role), error
 
 
-def fingerprint_of(name: str, kind: str, role: str, trigger: Sequence[str], operation: str = "") -> str:
-    """Return twelve hexadecimal digits that name a fault: subject, kind with exception, role, trigger, first divergence."""
-    return hashlib.sha256("\n".join([name, kind, role, *trigger, operation]).encode()).hexdigest()[:12]
+def fingerprint_of(name: str, kind: str, role: str, trigger: Sequence[str]) -> str:
+    """Return twelve hexadecimal digits that name a fault: subject, kind with exception, role, trigger."""
+    return hashlib.sha256("\n".join([name, kind, role, *trigger]).encode()).hexdigest()[:12]

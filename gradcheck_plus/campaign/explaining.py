@@ -10,7 +10,8 @@ from gradcheck_plus.campaign.shrinking import Shrinker
 from gradcheck_plus.campaign.telling import telling
 from gradcheck_plus.case import Case
 from gradcheck_plus.expectations import Contract
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.expectations import contract as contract_of
+from gradcheck_plus.subject import Kind, Subject
 from gradcheck_plus.subjects import SUBJECTS
 from gradcheck_plus.traits import traits
 
@@ -45,5 +46,18 @@ def explain(
 
 def also_fails(case: Case, kind: Kind, contract: Contract, device: str) -> tuple[str, ...]:
     """Return torch's own subjects that leave something else behind too, by the contract of the check."""
-    own = [s.subject for s in SUBJECTS.values() if s.kind == kind and s.name.startswith("torch-")]
-    return tuple(s.name for s in own if decide(case, s, contract, device=device).faults)
+    return tuple(s.name for s in _torch_subjects(kind) if decide(case, s, contract, device=device).faults)
+
+
+def known_of_torch(case: Case, kind: Kind, torch: str, device: str) -> tuple[tuple[str, str, str, str], ...]:
+    """Return (trait, kind, role, source) of every known fault that torch's own subjects show in a case."""
+    found = []
+    for s in _torch_subjects(kind):
+        own = contract_of(s.contract).for_subject(s.name, torch=torch, known=True)
+        excused = decide(case, s, own, device=device).excused
+        found += [(e.trait, m.kind, m.role, e.source) for m, e in excused if e.effect == "known"]
+    return tuple(dict.fromkeys(found))
+
+
+def _torch_subjects(kind: Kind) -> list[Subject]:
+    return [s.subject for s in SUBJECTS.values() if s.kind == kind and s.name.startswith("torch-")]

@@ -19,7 +19,8 @@ class Verdict:
     """What is said of one case.
 
     Attributes:
-        name: ``match``, ``refused`` or ``fault``; ``invalid`` where plain autograd raised unannounced.
+        name: ``match``, ``refused`` or ``fault``; ``invalid`` where plain autograd raised unannounced. ``refused`` is also what
+            a limit excuses wholesale, as of a subject that is documented not to take nested inputs.
         traits: the traits of the case.
         faults: the mismatches that nothing excuses.
         excused: the others, each with the entry that excuses it.
@@ -55,7 +56,7 @@ def decide(case: Case, subject: Subject, contract: Contract, *, device: str = "c
     pairs = [(m, contract.excuse(m, found)) for m in judgement.mismatches]
     faults = tuple(m for m, e in pairs if e is None)
     excused = tuple((m, e) for m, e in pairs if e is not None)
-    refused = any(e.effect == "refuses" or m.kind == "raises" for m, e in excused)
+    refused = any(e.effect == "refuses" or e.wholesale or m.kind == "raises" for m, e in excused)
     quiet = any(TRAITS[name].quiet for name in found)
     name = "fault" if faults else "refused" if refused else "match"
     vacuous = not plain.raised and not quiet and plain.vacuous

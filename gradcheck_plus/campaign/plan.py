@@ -80,7 +80,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     traits: dict[str, int] = msgspec.field(default_factory=dict)
     pairs: set[tuple[str, str]] = msgspec.field(default_factory=set)
     excused: list[tuple[tuple[str, str, str, str, str], int]] = msgspec.field(default_factory=list)
-    rules: dict[str, int] = msgspec.field(default_factory=dict)
     failures: list[Failure] = msgspec.field(default_factory=list)
     reasons: list[str] = msgspec.field(default_factory=list)
     unfinished: bool = False
@@ -91,7 +90,6 @@ class Outcome(msgspec.Struct, kw_only=True):
         self.counts.add(other.counts)
         self.costs.add(other.costs)
         self.traits = dict(Counter(self.traits) + Counter(other.traits))
-        self.rules = dict(Counter(self.rules) + Counter(other.rules))
         self.pairs |= other.pairs
         merged = Counter(dict(self.excused))
         merged.update(dict(other.excused))
@@ -124,10 +122,12 @@ class Inspected(msgspec.Struct, frozen=True):
     Attributes:
         outputs: (segment, path, shape, dtype) of every output that requires grad, as plain autograd leaves them.
         also_fails: the names of torch's own subjects on which it fails too.
+        known: (trait, kind, role, source) of every known fault that torch's own subjects show there.
     """
 
     outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
     also_fails: tuple[str, ...] = ()
+    known: tuple[tuple[str, str, str, str], ...] = ()
 
 
 class Described(msgspec.Struct, frozen=True):

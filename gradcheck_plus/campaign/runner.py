@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from gradcheck_plus import __version__
 from gradcheck_plus.campaign.block import case_of, run_block
-from gradcheck_plus.campaign.explaining import also_fails, explain
+from gradcheck_plus.campaign.explaining import also_fails, explain, known_of_torch
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, costs, decide
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
@@ -98,7 +98,8 @@ class LocalRunner:
             plain = execute(case, reference(self.search.kind), device=self.settings.device)
             failing = also_fails(case, self.search.kind, self._generic, self.settings.device)
             others = tuple(name for name in failing if name != self.subject.name)
-            return Inspected(tuple(differentiable_outputs(plain)), others)
+            known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
+            return Inspected(tuple(differentiable_outputs(plain)), others, known if self.settings.known else ())
 
     @cached_property
     def _generic(self) -> Contract:

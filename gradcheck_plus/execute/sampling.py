@@ -160,7 +160,10 @@ def _output_tree(value: Any, results: list[Value]) -> Tree:
         results.append(Value(f"y{len(results)}", _spec(value, requires_grad=value.requires_grad)))
         return Name(results[-1].name)
     if isinstance(value, dict):
-        return Container("dict", tuple(_output_tree(v, results) for v in value.values()), tuple(map(str, value)))
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidArgument(f"`key`={key!r} of an output is {type(key).__name__}. Return a dict whose keys are str.")
+        return Container("dict", tuple(_output_tree(v, results) for v in value.values()), tuple(value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return Container("namedtuple", tuple(_output_tree(v, results) for v in value), value._fields)
     if isinstance(value, list | tuple):

@@ -56,8 +56,9 @@ class World:
         self.parameters = dict(self.model.named_parameters())
         self.trainable = {n: p for n, p in self.parameters.items() if p.requires_grad}
         if self.case.environment.existing_grad:
-            for number, p in enumerate(self.trainable.values()):
+            for number, (name, p) in enumerate(self.trainable.items()):
                 p.grad = self.space["values"](p.shape, number + 70, p.dtype)
+                self.record.before["parameter", f"params[{name!r}].grad"] = p.grad.clone()
 
     # hooks ---------------------------------------------------------------------------------------------------------
 
@@ -126,6 +127,7 @@ class World:
         self.leaves[name] = leaf
         if self.case.environment.existing_grad:
             leaf.grad = self.space["values"](leaf.shape, 90, leaf.dtype)
+            self.record.before["primal", f"{name}.grad"] = leaf.grad.clone()
         if self.has("input"):
             value.register_hook(lambda grad: self.fired("hook", f"{name}.register_hook"))
 

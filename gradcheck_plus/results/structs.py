@@ -19,7 +19,7 @@ class Counts(msgspec.Struct):
         run: executed.
         judged: compared, with at least one gradient that is not zero.
         vacuous: compared, but every gradient was zero though nothing in the case makes it so on purpose.
-        refused: the subject raised where its contract says that it does.
+        refused: the subject raised where its contract says that it does, or a documented limit excuses whatever it did.
         invalid: plain autograd raised though the case did not say that it may; a mistake of ours.
     """
 
@@ -79,7 +79,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One distinct fault, shrunk.
 
     Attributes:
-        fingerprint: names the fault across runs: subject, kind, role, trigger and first divergent operation.
+        fingerprint: names the fault across runs: subject, kind, role and trigger.
         leaf: where it shows, as code.
         subject: the name of the subject.
         error: the type of the exception, if it is one.

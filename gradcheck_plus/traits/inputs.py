@@ -1,6 +1,6 @@
 """Traits of what a region is given."""
 
-from gradcheck_plus.case import Constant
+from gradcheck_plus.case import Constant, ModuleProgram
 from gradcheck_plus.case.point import NON_LEAF_LAYOUTS
 from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.traits.facts import Facts
@@ -14,6 +14,8 @@ def _none_input(f: Facts) -> bool:
 
 
 def _keyword_tensor(f: Facts) -> bool:
+    if isinstance(f.program, ModuleProgram):
+        return any(s.kwargs for s in f.regions)  # what a sample call passes by keyword stays there, a tensor or not
     return any(f.tensor(name) for s in f.regions for _, tree in s.kwargs for name in names(tree))
 
 

@@ -70,8 +70,8 @@ def test_a_contract_excuses_by_its_first_entry_that_covers() -> None:
     ("fields", "wholesale"),
     [
         ({}, True),
-        ({"effect": "refuses"}, True),
-        ({"trait": "*"}, False),
+        ({"effect": "refuses"}, False),
+        ({"trait": "*", "kind": ("value",)}, False),
         ({"kind": ("value",)}, False),
         ({"role": ("call",)}, False),
     ],
@@ -177,6 +177,7 @@ BROKEN = {
     "unknown role": (HEAD + ENTRY + 'role = ["parameters"]\n', "parameters"),
     "no list": (HEAD + ENTRY + 'kind = "value"\n', ".kind`"),
     "no version specifier": (HEAD + ENTRY + 'torch = "2.9 or so"\n', "2.9 or so"),
+    "everything": (HEAD + ENTRY.replace('"dropout"', '"*"'), "excuses everything"),
     "no regular expression": (HEAD + ENTRY + 'leaf = "params["\n', "unterminated character set"),
     "unknown contract": (HEAD + 'extends = ["strickt"]\n', "Did you mean 'strict'"),
     "nothing": ("", "`name`"),
