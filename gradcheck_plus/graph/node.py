@@ -29,6 +29,7 @@ class Node:
         leaf: of a node that adds to the ``.grad`` of a leaf, the name of the leaf, if one was given.
         call: what made it, if the forward was recorded.
         materialises: does its Function see zeros in the place of None? None where that is not known.
+        outputs: what the backward started from. Up to torch 2.11 a node of a Function does not keep itself alive.
     """
 
     index: int
@@ -41,6 +42,7 @@ class Node:
     leaf: str | None
     call: Call | None
     materialises: bool | None
+    outputs: Sequence[torch.Tensor]
 
     def __repr__(self) -> str:
         return f"<Node {self.index}: {self.name}>"

@@ -149,6 +149,7 @@ def record_backward(
             leaf=named.get(leaf) if (leaf := getattr(one.grad_fn, "variable", None)) is not None else None,
             call=forward.call(one.grad_fn) if forward else None,
             materialises=handed_tensors.get(one.grad_fn) if None in one.received else None,
+            outputs=starts,
         )
         for index, one in enumerate(seen)
     )
