@@ -35,7 +35,7 @@ __all__ = [
     "materialising",
     "operation_name",
     "run_backward_of",
-    "saved_tensor",
+    "saved_tensors",
     "sequence_number",
     "stage_backward",
     "tensors",
@@ -139,17 +139,20 @@ def run_backward_of(node: Any, gradients: Sequence[torch.Tensor | None]) -> tupl
     return found if isinstance(found, tuple) else (found,)
 
 
-def saved_tensor(node: Any, name: str) -> tuple[torch.Tensor | None, bool] | None:
+def saved_tensors(node: Any, name: str) -> list[tuple[torch.Tensor | None, bool]] | None:
     """Return what a node saved under a name (``self`` for ``_saved_self``), and whether an unpack hook stands before it.
 
-    With a hook the tensor is what was packed, if that is a tensor at all: the hook is not run. None if no single tensor is
-    saved under this name, or if this torch does not let it be seen without unpacking it.
+    A Function saves under ``tensors``. With a hook the tensor is what was packed, if that is a tensor at all: the hook is not
+    run. None if nothing can be saved under this name, or if this torch does not let it be seen without unpacking it.
+
+    Raises:
+        RuntimeError: it was freed, and torch says so; of a single tensor it does not, but has None.
     """
     raw: Any = getattr(node, f"_raw_saved_{name}", None)
-    if not hasattr(raw, "unpack_hook"):
+    entries = raw if isinstance(raw, tuple) else (raw,)
+    if not all(hasattr(entry, "unpack_hook") for entry in entries):
         return None
-    data = raw.data
-    return (data if isinstance(data, torch.Tensor) else None), raw.unpack_hook is not None
+    return [(entry.data if isinstance(entry.data, torch.Tensor) else None, entry.unpack_hook is not None) for entry in entries]
 
 
 def hooks_of_leaf(leaf: torch.Tensor) -> list[Any]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Literal
 
 import torch
 
-from gradcheck_plus.compat import forward_class, hooks_of_leaf, saved_tensor
+from gradcheck_plus.compat import forward_class, hooks_of_leaf, saved_tensors
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.graph import checking, replaying
 from gradcheck_plus.graph.forward import Call
@@ -98,6 +99,7 @@ class Node:
         names = [name.removeprefix("_saved_") for name in dir(type(self.grad_fn)) if name.startswith("_saved_")]
         found = {name: _saved(self.grad_fn, name) for name in names}
         if self.kind == "function":
+            found["tensors"] = _saved(self.grad_fn, "tensors")
             found |= {f"ctx.{name}": _described(value) for name, value in vars(self.grad_fn).items()}
         return found
 
@@ -153,12 +155,13 @@ def _saved(grad_fn: Any, name: str) -> str:
     try:
         if not hasattr(type(grad_fn), f"_raw_saved_{name}"):
             return _described(getattr(grad_fn, f"_saved_{name}"))
-        seen = saved_tensor(grad_fn, name)
+        seen = saved_tensors(grad_fn, name)
     except RuntimeError:
         return "freed"
-    if seen is None:
-        return "not read: it may have to be unpacked"
-    tensor, packed = seen
+    return "not read: it may have to be unpacked" if seen is None else ", ".join(starmap(_shown, seen))
+
+
+def _shown(tensor: torch.Tensor | None, packed: bool) -> str:  # noqa: FBT001 - a pair, as it comes
     if packed:
         return "not read: an unpack hook stands before it"
     return "nothing, or freed" if tensor is None else _described(tensor)

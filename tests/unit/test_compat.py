@@ -199,10 +199,10 @@ def test_what_a_node_saved_is_seen_without_running_its_unpack_hook() -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
         hooked = x.sin()
 
-    found, packed = compat.saved_tensor(plain.grad_fn, "self") or (None, True)
-    assert (found is x, packed) == (True, False)
-    assert (compat.saved_tensor(hooked.grad_fn, "self") or (None, False))[1]
-    assert compat.saved_tensor(plain.grad_fn, "other") is None
+    ((found, packed),) = compat.saved_tensors(plain.grad_fn, "self") or []
+    ((_, packed_by_hook),) = compat.saved_tensors(hooked.grad_fn, "self") or []
+    assert (found is x, packed, packed_by_hook) == (True, False, True)
+    assert compat.saved_tensors(plain.grad_fn, "other") is None
     assert unpacked == []
 
 

@@ -231,3 +231,23 @@ def test_functions_are_seen_in_nested_recordings_and_none_after() -> None:
 
     assert (len(inner), len(outer)) == (1, 3)
     assert gp.record_backward(z, forward=outer).nodes[2].operation == "aten.sin.default"
+
+
+def test_what_a_function_saved_is_described_and_what_its_ctx_holds() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            ctx.scale = 2
+            return torch.mul(x, 2)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads[0] * ctx.scale
+
+    apply: Any = Scaled.apply
+    kept = gp.record_backward(apply(leaf(3)).sum(), retain_graph=True).nodes[1]
+    freed = gp.record_backward(apply(leaf(3)).sum()).nodes[1]
+
+    assert kept.saved == {"tensors": "float32[3]", "ctx.scale": "2"}
+    assert freed.saved == {"tensors": "freed", "ctx.scale": "2"}
