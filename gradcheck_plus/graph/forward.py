@@ -169,7 +169,7 @@ def _made(call: Call, grad_fn: Any) -> bool:
         return call.function is function
     named: str = grad_fn.name().partition("Backward")[0].lower()
     operation = call.name.split(".")[1]
-    return named == operation.replace("_", "").lower()
+    return named == operation.removesuffix("_forward").replace("_", "").lower()
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

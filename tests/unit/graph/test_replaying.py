@@ -43,7 +43,8 @@ class Sparing(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         left, right = grads
-        return 2 * left if right is None else 3 * right
+        parts = [factor * grad for factor, grad in ((2, left), (3, right)) if grad is not None]
+        return sum(parts[1:], parts[0])
 
 
 class Swish(torch.autograd.Function):
@@ -219,6 +220,17 @@ def test_every_node_replays_bit_for_bit(model: Callable[[], Tensor]) -> None:
     recording = gp.record_backward(model(), values=True, retain_graph=True)
 
     assert [node for node in recording if not replays_as_recorded(node)] == []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_right_rule_is_found_wrong(model: Callable[[], Tensor]) -> None:
+    """And most can be judged; a node of a fused recurrent layer, for one, cannot."""
+    with gp.record_forward() as forward:
+        loss = model()
+    checks = gp.record_backward(loss, forward=forward).check()
+
+    assert [check for check in checks if check.verdict == "fault"] == []
+    assert sum(check.verdict == "match" for check in checks) > 0.8 * len(checks)
 
 
 def test_the_models_have_at_least_eighty_kinds_of_node_functions_among_them() -> None:
