@@ -72,8 +72,8 @@ class Recording:
         redone: it was recorded with `record_forward`, what went in and came out was not changed since, it gives the same bits
         again, and it computes in float64 if its inputs are. Where one of these is not so, the verdict is ``inconclusive``, with
         the reason. Cotangents are random, so that a rule that is right for those of this backward only is found too. Where the
-        forward has a kink, the rule is judged close by. What is judged is the rule, not this one use of it: state that a
-        Function keeps outside its `ctx`, or what it makes of a gradient's strides, is not seen.
+        forward has a kink, the rule is judged close by. Cotangents with other strides must give the same. What is judged is the
+        rule, not this one use of it: state that a Function keeps outside its `ctx` is not seen.
 
         Example:
             >>> import torch

@@ -51,8 +51,8 @@ class Point:
         drawn = [torch.randn(y.shape, generator=generator, dtype=torch.float64).to(y.device) for y in self.here]
         return [g.where(y.isfinite(), 0) for g, y in zip(drawn, self.here, strict=True)]
 
-    @cached_property
     def _graph(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Run the forward with leaves of its own; return these and all outputs."""
         leaves = {slot: self.inputs[slot].clone().requires_grad_() for slot in self.leaves}
         given = [leaves.get(i, value) for i, value in enumerate(self.inputs)]
         with torch.enable_grad():
@@ -61,16 +61,17 @@ class Point:
     @cached_property
     def judged(self) -> list[int]:
         """Which of the outputs have a gradient."""
-        return [i for i, y in enumerate(self._graph[1]) if y.requires_grad]
+        return [i for i, y in enumerate(self._graph()[1]) if y.requires_grad]
 
-    def rule(self) -> dict[int, torch.Tensor | None]:
-        """Return what the backward gives for the cotangents, by slot."""
-        leaves, outputs = self._graph
+    def rule(self, *, strided: bool = False) -> dict[int, torch.Tensor | None]:
+        """Return what the backward gives for the cotangents, by slot; perhaps for the same ones with other strides."""
+        leaves, outputs = self._graph()
         judged = [outputs[i] for i in self.judged]
         if not judged:
             raise Unredoable("none of its outputs has a gradient when it is run alone")
+        given = [_strided(g) for g in self.cotangents] if strided else self.cotangents
         with _said("backward"):
-            found = torch.autograd.grad(judged, leaves, self.cotangents, allow_unused=True)
+            found = torch.autograd.grad(judged, leaves, given, allow_unused=True)
         return dict(zip(self.leaves, found, strict=True))
 
     @property
@@ -87,6 +88,11 @@ def direction(at: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return size * torch.randn(at.shape, generator=generator, dtype=torch.float64).to(at.device)
 
 
+def _strided(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the same values, with others between them in memory."""
+    return torch.stack([tensor, 1 - tensor], -1)[..., 0]
+
+
 def redo(call: Call) -> Point:
     """Return a recorded operation at the inputs that it had, in float64.
 
@@ -98,6 +104,8 @@ def redo(call: Call) -> Point:
         raise Unredoable("what went into it or came out of it was changed in place since")
     if any(t.is_complex() for t in (*given, *call.outputs)):
         raise Unredoable("it is complex, which is not checked yet")
+    if any(map(callable, call.args)):
+        raise Unredoable("it is given a function to call, whose backward may add to the `.grad` of parameters")
     _refuse_other_bits(call, given)
     inputs = tuple(t.detach().double() if t.is_floating_point() else t for t in given)
     return Point(call, inputs, tuple(i for i, t in enumerate(given) if t.is_floating_point() and t.requires_grad))

@@ -93,6 +93,19 @@ def test_it_is_named_in_a_non_reentrant_checkpoint_too() -> None:
     assert found["fault"] == ["WrongSwishBackward"]
 
 
+def test_a_reentrant_checkpoint_is_not_judged_and_adds_to_no_gradient() -> None:
+    """Its backward runs another one, which accumulates."""
+    layer = nn.Linear(4, 4).double()
+    with gp.record_forward() as forward:
+        loss = checkpoint(layer, leaf(2, 4).double(), use_reentrant=True).sum()
+    recording = gp.record_backward(loss, forward=forward)
+    before = [p.grad.clone() for p in layer.parameters() if p.grad is not None]
+    check = recording.nodes[1].check()
+
+    assert check.reason.startswith("it is given a function to call")
+    assert [p.grad.tolist() for p in layer.parameters() if p.grad is not None] == [grad.tolist() for grad in before] != []
+
+
 def test_a_fault_says_what_differs_and_where_it_was_called() -> None:
     check = only(lambda x: run(WrongSwish, x, 2.0), leaf(4))
 
@@ -112,6 +125,22 @@ def test_a_rule_that_is_right_for_the_cotangents_of_this_backward_only_is_wrong(
             return ctx.saved_tensors[0]
 
     assert only(Ignoring.apply, leaf(4)).verdict == "fault"
+
+
+def test_a_rule_that_takes_every_gradient_for_contiguous_is_wrong() -> None:
+    class Flat(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return torch.mul(x, 2)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return 2 * grads[0].as_strided(grads[0].shape, (1,))
+
+    check = only(Flat.apply, leaf(4))
+
+    assert check.verdict == "fault"
+    assert check.reason == "for the same cotangent with other strides, its backward gives tensor input 0 another gradient"
 
 
 def test_a_gradient_that_is_lost_is_wrong() -> None:
