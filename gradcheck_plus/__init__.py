@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         check_stage_backward,
     )
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
+    from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward
     from gradcheck_plus.operations import Operation, Partner
     from gradcheck_plus.operations import register as register_operation
     from gradcheck_plus.results import CheckResult, Fault
@@ -28,17 +29,23 @@ __all__ = [
     "Case",
     "CheckResult",
     "Fault",
+    "ForwardRecording",
     "GradcheckPlusError",
     "GradientMismatch",
     "Inconclusive",
     "InvalidArgument",
+    "Node",
+    "NodeCheck",
     "Operation",
     "Partner",
+    "Recording",
     "Settings",
     "assert_same_gradients",
     "check_checkpoint",
     "check_module",
     "check_stage_backward",
+    "record_backward",
+    "record_forward",
     "register_operation",
     "strategies",
     "subjects",
@@ -48,17 +55,23 @@ _HOMES = {
     "Case": "gradcheck_plus.case",
     "CheckResult": "gradcheck_plus.results",
     "Fault": "gradcheck_plus.results",
+    "ForwardRecording": "gradcheck_plus.graph",
     "GradcheckPlusError": "gradcheck_plus.errors",
     "GradientMismatch": "gradcheck_plus.errors",
     "Inconclusive": "gradcheck_plus.errors",
     "InvalidArgument": "gradcheck_plus.errors",
+    "Node": "gradcheck_plus.graph",
+    "NodeCheck": "gradcheck_plus.graph",
     "Operation": "gradcheck_plus.operations",
     "Partner": "gradcheck_plus.operations",
+    "Recording": "gradcheck_plus.graph",
     "Settings": "gradcheck_plus.settings",
     "assert_same_gradients": "gradcheck_plus.checks",
     "check_checkpoint": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "record_backward": "gradcheck_plus.graph",
+    "record_forward": "gradcheck_plus.graph",
     "register_operation": "gradcheck_plus.operations:register",
 }
 

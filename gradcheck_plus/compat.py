@@ -4,15 +4,17 @@
 installed one.
 """
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd.function import _SingleLevelFunction
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 #: The torch releases on which the names below were seen to work.
 SEEN_ON = ("2.11", "2.13")
@@ -22,16 +24,37 @@ __all__ = [
     "TorchDispatchMode",
     "arguments",
     "builds_on_checkpoint",
+    "calls_of_functions",
     "changes_operand",
+    "expected_gradients",
+    "forward_class",
+    "hooks_of_leaf",
+    "last_sequence_number",
     "map_tensors",
+    "map_values",
+    "materialising",
     "operation_name",
+    "run_backward_of",
+    "saved_tensors",
+    "sequence_number",
     "stage_backward",
+    "tensors",
 ]
 
 
 def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
     """Return a tree with every tensor changed."""
     return tree_map_only(torch.Tensor, change, tree)
+
+
+def map_values(change: Callable[[Any], Any], tree: Any) -> Any:
+    """Return a tree with every leaf changed, tensor or not."""
+    return tree_map(change, tree)
+
+
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the tensors of a tree, from left to right."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def operation_name(func: Any) -> str:
@@ -81,3 +104,110 @@ def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any],
     finally:
         sys.setprofile(before)
     return seen[0] if seen else None
+
+
+# the nodes of an autograd graph -----------------------------------------------------------------------------------------
+
+
+def last_sequence_number() -> int:
+    """Return the sequence number of the node that this thread made last.
+
+    In a dispatch mode, which runs below autograd, that is the node of the operation, if it has one.
+    """
+    number: int = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
+    return number - 1
+
+
+def sequence_number(node: Any) -> int:
+    """Return the place of a node among those that its thread made; one that accumulates has the largest there is."""
+    return int(node._sequence_nr())
+
+
+def expected_gradients(node: Any) -> list[tuple[tuple[int, ...], torch.dtype, torch.device]]:
+    """Return shape, dtype and device of each gradient that a node receives."""
+    return [(tuple(one.shape), one.dtype, one.device) for one in node._input_metadata]
+
+
+def forward_class(node: Any) -> type[torch.autograd.Function] | None:
+    """Return the `torch.autograd.Function` that a node is of, None for a node of torch's own."""
+    return getattr(node, "_forward_cls", None)
+
+
+def run_backward_of(node: Any, gradients: Sequence[torch.Tensor | None]) -> tuple[torch.Tensor | None, ...]:
+    """Run the backward of a node of a Function, which cannot be called; one result for each argument of its forward."""
+    found = node.apply(*gradients)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def saved_tensors(node: Any, name: str) -> list[tuple[torch.Tensor | None, bool]] | None:
+    """Return what a node saved under a name (``self`` for ``_saved_self``), and whether an unpack hook stands before it.
+
+    A Function saves under ``tensors``. With a hook the tensor is what was packed, if that is a tensor at all: the hook is not
+    run. None if nothing can be saved under this name, or if this torch does not let it be seen without unpacking it.
+
+    Raises:
+        RuntimeError: it was freed, and torch says so; of a single tensor it does not, but has None.
+    """
+    raw: Any = getattr(node, f"_raw_saved_{name}", None)
+    entries = raw if isinstance(raw, tuple) else (raw,)
+    if not all(hasattr(entry, "unpack_hook") for entry in entries):
+        return None
+    return [(entry.data if isinstance(entry.data, torch.Tensor) else None, entry.unpack_hook is not None) for entry in entries]
+
+
+def hooks_of_leaf(leaf: torch.Tensor) -> list[Any]:
+    """Return the hooks of a leaf, in the order in which they run: those that get its gradient, those after it is added."""
+    before, after = leaf._backward_hooks, getattr(leaf, "_post_accumulate_grad_hooks", None)
+    return [*(before or {}).values(), *(after or {}).values()]
+
+
+@contextlib.contextmanager
+def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
+    """Watch the backwards of nodes of Functions; what is yielded says of each that ran whether it saw a gradient.
+
+    The engine looks `apply` up on the node itself. What it hands over there has zeros in the place of None unless the Function
+    said ``set_materialize_grads(False)``, which cannot be read. So: True for a node that was handed tensors only.
+    """
+    seen: dict[Any, bool] = {}
+
+    def watch(node: Any) -> Callable[..., Any]:
+        run = node.apply
+
+        def apply(*gradients: Any) -> Any:
+            seen[node] = all(gradient is not None for gradient in gradients)
+            return run(*gradients)
+
+        return apply
+
+    for node in nodes:
+        node.apply = watch(node)
+    try:
+        yield seen
+    finally:
+        for node in nodes:
+            del node.apply
+
+
+@contextlib.contextmanager
+def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Iterator[None]:
+    """Call ``note(function, arguments, outputs)`` after every forward of a `torch.autograd.Function`.
+
+    `Function.apply` calls its parent's by name when it runs, so that one who bound ``MyFunction.apply`` long ago is seen too.
+    """
+    parent: Any = _SingleLevelFunction
+    before = parent.__dict__.get("apply")
+
+    def apply(cls: Any, *args: Any) -> Any:
+        run = before.__get__(None, cls) if before else super(parent, cls).apply
+        outputs = run(*args)
+        note(cls, args, outputs)
+        return outputs
+
+    parent.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        if before:
+            parent.apply = before
+        else:
+            del parent.apply

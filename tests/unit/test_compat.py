@@ -123,3 +123,105 @@ def test_deterministic_mode_hands_out_memory_filled_with_nan() -> None:
         assert torch.empty(64).isnan().all()
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+# the nodes of an autograd graph -----------------------------------------------------------------------------------------
+
+
+class Twice(torch.autograd.Function):
+    """Two outputs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, materialise: bool) -> Any:
+        ctx.set_materialize_grads(materialise)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[1], None
+
+
+#: As one who bound it before anybody watched.
+twice: Callable[..., Any] = Twice.apply
+
+
+def test_in_a_dispatch_mode_the_last_node_is_that_of_the_operation() -> None:
+    numbers = []
+
+    class Note(compat.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            numbers.append(compat.last_sequence_number())
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Note():  # type: ignore[no-untyped-call]
+        y = x.sin()
+        z = y.cos()
+
+    assert numbers == [compat.sequence_number(y.grad_fn), compat.sequence_number(z.grad_fn)]
+
+
+def test_a_node_knows_what_gradients_it_expects() -> None:
+    first, _ = twice(torch.ones(2, 3, requires_grad=True), True)
+
+    assert compat.expected_gradients(first.grad_fn) == [((2, 3), torch.float32, torch.device("cpu"))] * 2
+
+
+def test_a_node_of_a_function_knows_it_and_runs_its_backward() -> None:
+    first, _ = twice(torch.ones(2, requires_grad=True), True)
+    gradients = torch.ones(2), torch.full((2,), 5.0)
+
+    assert compat.forward_class(first.grad_fn) is Twice
+    assert compat.forward_class(first.sum().grad_fn) is None
+    assert compat.run_backward_of(first.grad_fn, gradients) == (gradients[1], None)
+
+
+@pytest.mark.parametrize("materialise", [True, False])
+def test_it_is_seen_whether_a_function_gets_zeros_for_none(materialise: bool) -> None:
+    first, _ = twice(torch.ones(2, requires_grad=True), materialise)
+    with compat.materialising([first.grad_fn]) as seen:
+        first.sum().backward(retain_graph=True)
+    first.sum().backward()
+
+    assert seen == {first.grad_fn: materialise}
+    assert "apply" not in vars(first.grad_fn)
+
+
+def test_what_a_node_saved_is_seen_without_running_its_unpack_hook() -> None:
+    unpacked: list[Tensor] = []
+    x = torch.ones(2, requires_grad=True)
+
+    def unpack(saved: Tensor) -> Tensor:
+        unpacked.append(saved)
+        return saved
+
+    plain = x.sin()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        hooked = x.sin()
+
+    ((found, packed),) = compat.saved_tensors(plain.grad_fn, "self") or []
+    ((_, packed_by_hook),) = compat.saved_tensors(hooked.grad_fn, "self") or []
+    assert (found is x, packed, packed_by_hook) == (True, False, True)
+    assert compat.saved_tensors(plain.grad_fn, "other") is None
+    assert unpacked == []
+
+
+def test_the_hooks_of_a_leaf_come_in_the_order_in_which_they_run() -> None:
+    x = torch.ones(2, requires_grad=True)
+    after, before = print, abs
+    x.register_post_accumulate_grad_hook(after)
+    x.register_hook(before)
+
+    assert compat.hooks_of_leaf(x) == [before, after]
+
+
+def test_calls_of_functions_are_seen_also_where_apply_was_bound_before() -> None:
+    seen: list[Any] = []
+    x = torch.ones(2, requires_grad=True)
+    with compat.calls_of_functions(lambda function, args, _: seen.append((function, args[1]))):
+        twice(x, True)
+        with compat.calls_of_functions(lambda function, *_: seen.append(function)):
+            twice(x, False)
+    twice(x, True)
+
+    assert seen == [(Twice, True), (Twice, False), Twice]
