@@ -29,7 +29,6 @@ def save(result: CheckResult, kind: Kind, target: str, out: Path) -> None:
         InvalidArgument: the folder cannot be written to.
     """
     for fault in result.faults:
-        assert fault.repro is not None and fault.replay is not None
         write(out / fault.repro, fault.program)
         write(out / fault.replay, _replay(fault, result, kind, target))
     result.volatile["out"] = str(out)

@@ -87,8 +87,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         statements: the size of the shrunk program.
         trigger: the traits that the case must have; None where they could not be told.
         also_fails: torch's own subjects of the same kind on which the shrunk case fails too.
-        repro: the file name of the standalone program, where files are written.
-        replay: the file name of the case as JSON, where files are written.
+        repro: the name of the file that the standalone program is written to, where files are written.
+        replay: the name of the file that the case is written to as JSON, where files are written.
         program: the text of the standalone program.
         case: the case as JSON.
     """
@@ -108,8 +108,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     trigger: tuple[str, ...] | None
     also_fails: tuple[str, ...]
     first_divergence: Divergence | None
-    repro: str | None
-    replay: str | None
+    repro: str
+    replay: str
     program: str
     case: str
 
@@ -152,7 +152,16 @@ class CheckResult(msgspec.Struct, kw_only=True):
             return
         from gradcheck_plus.results.text import check_text
 
-        raise (GradientMismatch if self.verdict == "fault" else Inconclusive)(check_text(self))
+        text = check_text(self)
+        if self.faults and "out" not in self.volatile:
+            text += f"\n\n{_NO_FILES}"
+        raise (GradientMismatch if self.verdict == "fault" else Inconclusive)(text)
+
+
+_NO_FILES = (
+    "  The result's `.faults[0].program` is a standalone program that fails as long as this fault is there. pytest's option\n"
+    "  --gradcheck-out=DIR writes such a program, and a case to replay, for every fault."
+)
 
 
 class Tool(msgspec.Struct, frozen=True):

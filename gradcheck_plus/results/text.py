@@ -1,5 +1,6 @@
 """Reports as plain text, for terminals, logs and test failures."""
 
+import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +11,8 @@ from gradcheck_plus.source import input_lines, program_source
 from gradcheck_plus.traits import traits
 
 _SHOWN = 3
+#: The operation that shrinking leaves where it may.
+_SIMPLEST = "sin"
 
 
 def check_text(result: CheckResult, *, verbose: bool = False) -> str:
@@ -41,7 +44,7 @@ def headline(result: CheckResult) -> str:
 def _counts(result: CheckResult) -> str:
     c = result.cases
     speed = f"{result.volatile['seconds']:.1f} s, {result.volatile['cases_per_second']:.0f} cases a second"
-    said = f"seed {result.seed}: {c.run} cases, {c.judged} judged"
+    said = f"seed {result.seed}: {_cases(c.run)}, {c.judged} judged"
     said += "".join(
         f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n
     )
@@ -51,25 +54,37 @@ def _counts(result: CheckResult) -> str:
 def _costs(costs: Costs) -> str:
     calls = costs.calls / max(costs.plain_calls, 1)
     # A subject with saved-tensor hooks of its own hides what it saves from ours.
-    saved = f", {costs.saved / costs.plain_saved:.0%} of its bytes saved" if costs.saved and costs.plain_saved else ""
-    return f"costs, in {costs.cases} cases: modules run {calls:.1f} times as often as in plain autograd{saved}"
+    kept = f", autograd keeps {costs.saved / costs.plain_saved:.0%} of its bytes" if costs.saved and costs.plain_saved else ""
+    return f"costs, in {_cases(costs.cases)}: modules run {calls:.1f} times as often as in plain autograd{kept}"
+
+
+def _cases(number: int) -> str:
+    return "1 case" if number == 1 else f"{number} cases"
 
 
 def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
-    yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {fault.cases_to_find} cases"
+    yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {_cases(fault.cases_to_find)}"
     yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     if fault.trigger is None:
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
     else:
-        yield f"  only when: {', '.join(fault.trigger) or 'nothing in particular, the simplest case shows it'}"
+        yield f"  only when: {', '.join(fault.trigger) or _untold(fault)}"
     if fault.also_fails:
         yield f"  also fails on this case: {', '.join(fault.also_fails)}"
     out = result.volatile.get("out")
     if out:
-        yield f"  repro: python {out}/{fault.repro}    replay: gradcheck-plus replay {out}/{fault.replay}"
+        repro, replay = (shlex.quote(f"{out}/{name}") for name in (fault.repro, fault.replay))
+        yield f"  repro: python {repro}    replay: gradcheck-plus replay {replay}"
     if verbose or not out:
         yield ""
         yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case)))
+
+
+def _untold(fault: Fault) -> str:
+    """Say why a fault has no trigger: every case shows it, or what the shrunk one cannot do without has no name."""
+    operations = [s.operation for s in Case.from_json(fault.case).program.statements]
+    simplest = operations in ([], [_SIMPLEST])
+    return "nothing in particular, the simplest case shows it" if simplest else "no known trait explains it"
 
 
 def case_lines(case: Case) -> list[str]:
@@ -85,7 +100,7 @@ def case_lines(case: Case) -> list[str]:
 def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:
     shown = entries if verbose else sorted(entries, key=lambda e: -e.count)[:_SHOWN]
     for e in shown:
-        yield f"{e.trait}: {e.kind} of {e.role} in {e.count} cases ({e.source})"
+        yield f"{e.trait}: {e.kind} of {e.role} in {_cases(e.count)} ({e.source})"
     if len(shown) < len(entries):
         yield f"... and {len(entries) - len(shown)} more; -v shows them"
 

@@ -45,7 +45,7 @@ def test_a_subject_that_does_not_come_back_is_a_fault_that_names_its_case(
     assert done.returncode == FAULT, done.stdout + done.stderr
     found = fault(tmp_path)
     assert (found["kind"], found["got"], found["trigger"]) == (kind, got, None)
-    assert f"{kind} of call, after {found['cases_to_find']} cases" in done.stdout
+    assert f"{kind} of call, after {found['cases_to_find']} case" in done.stdout
     assert "(not shrunk: " in done.stdout
     replay = tmp_path / found["replay"]
     assert "kwargs" in json.dumps(json.loads(replay.read_text(encoding="utf-8"))["case"])
