@@ -7,6 +7,8 @@ must start without it.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gradcheck_plus.version import __version__
+
 if TYPE_CHECKING:
     from gradcheck_plus import strategies, subjects
     from gradcheck_plus.case import Case
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from gradcheck_plus.results import CheckResult, Fault
     from gradcheck_plus.settings import Settings
 
-__version__ = "0.1.0"
-
 __all__ = [
     "Case",
     "CheckResult",
@@ -40,6 +40,7 @@ __all__ = [
     "Partner",
     "Recording",
     "Settings",
+    "__version__",
     "assert_same_gradients",
     "check_checkpoint",
     "check_module",

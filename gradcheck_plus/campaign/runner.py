@@ -9,7 +9,6 @@ import hypothesis
 import torch
 from hypothesis.strategies import SearchStrategy
 
-from gradcheck_plus import __version__
 from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.explaining import also_fails, explain, known_of_torch
 from gradcheck_plus.campaign.inflight import Inflight
@@ -29,6 +28,7 @@ from gradcheck_plus.strategies.modules import TRAITS as MODULE_TRAITS
 from gradcheck_plus.strategies.modules import module_cases
 from gradcheck_plus.subject import Subject
 from gradcheck_plus.subjects import contract_of, subject
+from gradcheck_plus.version import __version__
 
 
 class LocalRunner:

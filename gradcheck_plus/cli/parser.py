@@ -2,7 +2,7 @@
 
 import argparse
 
-from gradcheck_plus import __version__
+from gradcheck_plus.version import __version__
 
 _TARGET = "package.module:attribute or path/to/file.py:attribute"
 _CODES = (
