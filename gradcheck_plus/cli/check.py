@@ -32,7 +32,7 @@ def check(options: argparse.Namespace) -> int:
     done: list[Done] = []
     with bars(shown=not options.quiet) as bar:
         for search in searches:
-            done.append(run(search, bar))
+            done.append(run(search, bar, quiet=options.quiet))
             if done[-1].result.faults:
                 save(done[-1].result, search.kind, search.target, Path(out))
             if done[-1].interrupted:
@@ -57,9 +57,9 @@ class Done:
     interrupted: bool
 
 
-def run(search: Search, bar: Progress | None, name: str = "") -> Done:
+def run(search: Search, bar: Progress | None, name: str = "", *, quiet: bool = False) -> Done:
     """Run one check in a process of its own, under a name in the progress display."""
-    reporter = Reporter(name or search.module or search.target, search.settings.max_examples, bar)
+    reporter = Reporter(name or search.module or search.target, search.settings.max_examples, bar, quiet=quiet)
     with RemoteRunner(search, reporter.tick) as runner:
         campaign = Campaign(search, runner, reporter.progress)
         result = campaign.run()

@@ -15,10 +15,17 @@ _EVERY = 10.0
 
 
 class Reporter:
-    """Told by a campaign how far it is."""
+    """Told by a campaign how far it is.
 
-    def __init__(self, name: str, total: int, bar: Progress | None) -> None:
-        self.name, self.total, self.bar = name, total, bar
+    Args:
+        name: what it says of whom.
+        total: how many cases there will be.
+        bar: where it shows that; None for lines on standard error.
+        quiet: say nothing there.
+    """
+
+    def __init__(self, name: str, total: int, bar: Progress | None, *, quiet: bool = False) -> None:
+        self.name, self.total, self.bar, self.quiet = name, total, bar, quiet
         self.task = bar.add_task(name, total=total, faults="") if bar else None
         self.done, self.faults, self.said = 0, 0, time.monotonic()
 
@@ -33,11 +40,11 @@ class Reporter:
 
     def _show(self, cases: int) -> None:
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, completed=cases, faults=f"{self.faults} faults" if self.faults else "")
-        elif time.monotonic() - self.said > _EVERY:
+            self.bar.update(self.task, completed=cases, faults=f"faults: {self.faults}" if self.faults else "")
+        elif not self.quiet and time.monotonic() - self.said > _EVERY:
             self.said = time.monotonic()
             with suppress(BrokenPipeError):
-                print(f"{self.name}: {cases} of {self.total} cases, {self.faults} faults", file=sys.stderr, flush=True)  # noqa: T201
+                print(f"{self.name}: {cases} of {self.total} cases", file=sys.stderr, flush=True)  # noqa: T201
 
     def end(self) -> None:
         """The check has ended; a campaign that found its fault early is done too."""

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gradcheck_plus.cli import progress
 from gradcheck_plus.report.schema import generated, shipped
 from gradcheck_plus.results import FAULT, INCONCLUSIVE, MATCH
 
@@ -91,6 +92,19 @@ def test_quiet_is_one_line_and_verbose_is_more_than_the_usual(inline: Command, t
     assert "class Segment0(nn.Module):" in verbose
     assert "class Segment0(nn.Module):" not in usual
     assert "judged cases with each trait:" in verbose
+
+
+@pytest.mark.parametrize("option", [(), ("-q",)])
+def test_progress_is_told_in_lines_where_there_is_no_terminal_unless_quiet(
+    option: tuple[str, ...], inline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no word of faults: how many there are is known at the end."""
+    monkeypatch.setattr(progress, "_EVERY", -1.0)
+    call = ("check", "checkpoint", "my_checkpoints:scales", *SEARCH, "--out", str(tmp_path))
+    told = inline(*call, *option).stderr.splitlines()
+
+    assert bool(told) == (not option)
+    assert {line.partition(" of ")[2] for line in told} <= {"20 cases"}
 
 
 def test_a_device_is_written_to_and_not_replaced(inline: Command, tmp_path: Path) -> None:
