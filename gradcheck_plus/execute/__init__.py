@@ -1,6 +1,7 @@
 """Run one case under one subject and keep everything that it left behind."""
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
 
-__all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "reference"]
+__all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "is_answer", "reference"]
 
 
 class Driver(Protocol):
@@ -57,7 +58,7 @@ def execute(
     """Run `case` once under `subject` and return everything it left behind.
 
     Generators, grad mode, autocast and default dtype are as before when this returns. An exception of the subject is part
-    of the record.
+    of the record; an interrupt, or what ends a test of pytest, is raised on.
 
     Args:
         case: what to run.
@@ -110,11 +111,20 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
                 repetitions[number] += 1
         wait(world.device)
         world.note_state("backward")
-    except (stage.StructureDiffersError, Unreplayable) as error:
-        if isinstance(error, Unreplayable):
+    except stage.StructureDiffersError:
+        return  # the record says it
+    except Unreplayable:
+        raise
+    except BaseException as error:
+        if not is_answer(error):
             raise
-    except (Exception, SystemExit) as error:  # whatever a subject raises is its answer
         world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+
+
+def is_answer(error: BaseException) -> bool:
+    """Is an exception the answer of the subject that it came out of, and not meant for the whole process or test?"""
+    outcomes = sys.modules.get("_pytest.outcomes")  # as `pytest.fail` raises them, and pytest-timeout with it
+    return not isinstance(error, (KeyboardInterrupt, *([outcomes.OutcomeException] if outcomes else [])))
 
 
 def _message(error: BaseException) -> str:

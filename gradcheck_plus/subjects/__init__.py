@@ -120,7 +120,7 @@ def _innermost(call: Any) -> Any:
 def _check_signature(kind: Kind, call: Any, target: str) -> None:
     where = f"`target`={target!r}" if target else f"`call`={call!r}"
     if not callable(call):
-        raise InvalidArgument(f"{where} is {type(call).__name__}, not callable. Write a callable {SIGNATURES[kind]}.")
+        raise InvalidArgument(f"{where} is of type {type(call).__name__}, not callable. Write a callable {SIGNATURES[kind]}.")
     try:
         inspect.signature(call).bind(*_ARGUMENTS[kind])
     except TypeError as error:
@@ -146,13 +146,16 @@ def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
     import torch
 
     from gradcheck_plus.compat import builds_on_checkpoint
+    from gradcheck_plus.execute import is_answer
     from gradcheck_plus.execute.world import undisturbed
 
     try:
         with undisturbed("cpu", poison=False):
             reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
-    except (Exception, SystemExit):  # it will say so again, in a case
-        return ""
+    except BaseException as error:
+        if not is_answer(error):
+            raise
+        return ""  # it will say so again, in a case
     return "" if reentrant is None else _torch_name(reentrant=reentrant)
 
 

@@ -58,6 +58,7 @@ def test_a_right_implementation_passes_and_leaves_the_report_only(
         ("checkpoint", "my_checkpoints:scales", ("value", "")),
         ("checkpoint", "my_checkpoints:raises", ("raises", "ValueError")),
         ("checkpoint", "my_checkpoints:leaves", ("raises", "SystemExit")),
+        ("checkpoint", "my_checkpoints:gives_up", ("raises", "GeneratorExit")),
         ("checkpoint", "my_checkpoints:raises_beyond_ascii", ("raises", "ValueError")),
         ("checkpoint", "my_checkpoints:raises_unprintable", ("raises", "Unprintable")),
         ("checkpoint", "my_checkpoints:returns_text", ("structure", "")),
@@ -75,7 +76,7 @@ def test_a_wrong_implementation_is_reported_with_its_fault_a_repro_and_a_replay(
     (one,) = checks(tmp_path)
     (fault,) = one["faults"]
     assert (fault["kind"], fault["error"]) == found
-    assert done.stdout.startswith(f"FAULT: {kind} {target.partition(':')[2]} ({target}), contract {kind}: 1 distinct fault\n")
+    assert done.stdout.startswith(f"FAULT: {kind} {target.partition(':')[2]} ({target}), contract {kind}: 1 distinct fault; ")
     for said in (fault["fingerprint"], f"repro: python {tmp_path}/{fault['repro']}", f"replay {tmp_path}/{fault['replay']}"):
         assert said in done.stdout
     assert sorted(f.name for f in tmp_path.iterdir()) == sorted(["r.json", fault["repro"], fault["replay"]])

@@ -50,7 +50,7 @@ BROKEN = {
         ("no_such_file.py:plain", f"there is no file 'no_such_file.py'. {FORM}"),
         ("my_checkpoints:plian", "my_checkpoints has no attribute 'plian'. It has: "),
         ("my_checkpoints.py:plain.nothing", "has no attribute 'nothing'"),
-        ("my_checkpoints:NUMBER", "is int, not callable. Write a callable (function, *args, **kwargs)."),
+        ("my_checkpoints:NUMBER", "is of type int, not callable. Write a callable (function, *args, **kwargs)."),
         ("my_checkpoints:takes_nothing", "cannot be called as (function, *args, **kwargs): "),
         ("my_checkpoints:takes_keywords_only", "cannot be called as (function, *args, **kwargs): "),
         ("os:getcwd", "cannot be called as (function, *args, **kwargs): "),

@@ -98,7 +98,7 @@ def test_a_failed_check_is_a_report_with_its_files_where_they_are_wanted(run: Ru
     done.stdout.fnmatch_lines(
         [
             "E *gradcheck_plus.errors.GradientMismatch: FAULT: checkpoint scales (*:scales), contract checkpoint: 1 distinct *",
-            "E * fault 1 [[]*]: value of *, after * cases",
+            "E * fault 1 [[]*]: value of *, after * case*",
             "E * repro: python found/repro_*.py    replay: gradcheck-plus replay found/case_*.json",
             "E *gradcheck_plus.errors.Inconclusive: INCONCLUSIVE: * no judged case has kwarg-tensor",
         ]
@@ -135,7 +135,10 @@ def test_a_subject_that_does_not_repeat_itself_is_a_mismatch_and_not_flaky() -> 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: gp.check_checkpoint(3), "`call`=3 is int, not callable. Write a callable (function, *args, **kwargs)."),  # type: ignore[arg-type]
+        (
+            lambda: gp.check_checkpoint(3),
+            "`call`=3 is of type int, not callable. Write a callable (function, *args, **kwargs).",
+        ),  # type: ignore[arg-type]
         (lambda: gp.check_checkpoint(lambda: 3), "cannot be called as (function, *args, **kwargs): "),
         (
             lambda: gp.check_checkpoint(plain, contract="reentrnat"),

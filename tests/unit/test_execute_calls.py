@@ -92,7 +92,14 @@ def test_stages_take_one_backward_over_one_graph(write: Write) -> None:
 # exceptions -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [ValueError("no\nsuch thing"), AssertionError(), SystemExit(3), MemoryError("big")])
+class Cancelled(BaseException):
+    """As `asyncio.CancelledError`, which is no `Exception` either."""
+
+
+ERRORS = (ValueError("no\nsuch thing"), AssertionError(), SystemExit(3), MemoryError("big"), GeneratorExit(), Cancelled("late"))
+
+
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("phase", ["forward", "backward"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exception_is_recorded_with_its_phase(write: Write, error: BaseException, phase: str, kind: Kind) -> None:
@@ -113,8 +120,10 @@ def test_an_exception_is_recorded_with_its_phase(write: Write, error: BaseExcept
     assert (record.raised.phase, record.raised.type, record.raised.message) == (expected, type(error).__name__, str(error))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.fail.Exception])
 def test_who_interrupts_is_obeyed(write: Write, error: type[BaseException]) -> None:
+    """And so is who fails the test around, as pytest-timeout does."""
+
     def call(*_: Any) -> Any:
         raise error
 

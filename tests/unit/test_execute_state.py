@@ -55,11 +55,7 @@ def disturb() -> None:
     torch.use_deterministic_algorithms(True)
 
 
-class Stop(BaseException):
-    """As a user's Ctrl-C."""
-
-
-@pytest.mark.parametrize("ending", [None, RuntimeError, SystemExit, Stop])
+@pytest.mark.parametrize("ending", [None, RuntimeError, SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_a_subject_does_to_the_process_is_undone(write: Write, ending: type[BaseException] | None, kind: Kind) -> None:
     """Also when it raises."""
@@ -72,7 +68,7 @@ def test_whatever_a_subject_does_to_the_process_is_undone(write: Write, ending: 
 
     torch.manual_seed(1)
     before = state()
-    with contextlib.suppress(Stop):
+    with contextlib.suppress(KeyboardInterrupt):
         execute(write("h0 = dropout(x0)", draws_after=3), subject(call, kind))
 
     assert state() == before

@@ -125,11 +125,11 @@ def test_a_subject_that_raises_says_so_in_a_case_and_not_before() -> None:
 @pytest.mark.parametrize(
     ("kind", "call", "said"),
     [
-        ("checkpoint", 3, r"`call`=3 is int, not callable\. Write a callable \(function, \*args, \*\*kwargs\)\."),
+        ("checkpoint", 3, r"`call`=3 is of type int, not callable\. Write a callable \(function, \*args, \*\*kwargs\)\."),
         ("checkpoint", lambda: None, r"cannot be called as \(function, \*args, \*\*kwargs\): too many positional arguments"),
         ("checkpoint", lambda function, x, *, key: None, "missing a required argument: 'key'"),
         ("stage-backward", lambda output, grads: None, r"as \(stage_output, output_grads, input_values\): too many"),
-        ("stage-backward", "text", "is str, not callable"),
+        ("stage-backward", "text", "is of type str, not callable"),
     ],
 )
 def test_what_cannot_be_called_so_is_told_how(kind: Kind, call: Any, said: str) -> None:
@@ -138,7 +138,7 @@ def test_what_cannot_be_called_so_is_told_how(kind: Kind, call: Any, said: str) 
 
 
 def test_a_target_is_named_in_the_error() -> None:
-    with pytest.raises(InvalidArgument, match=r"`target`='package\.module:thing' is NoneType, not callable"):
+    with pytest.raises(InvalidArgument, match=r"`target`='package\.module:thing' is of type NoneType, not callable"):
         subject("checkpoint", None, target="package.module:thing")
 
 

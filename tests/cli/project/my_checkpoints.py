@@ -101,6 +101,10 @@ def raises_beyond_ascii(function: Function, *args: Any, **kwargs: Any) -> Any:
     raise ValueError("[red]caf\N{LATIN SMALL LETTER E WITH ACUTE}[/red] \udc80")
 
 
+def gives_up(function: Function, *args: Any, **kwargs: Any) -> Any:
+    raise GeneratorExit("which is no Exception")
+
+
 class Unprintable(Exception):  # noqa: N818 - it is a sort of exception, not an error
     def __str__(self) -> str:
         raise RuntimeError("not even this")
