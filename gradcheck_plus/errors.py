@@ -27,6 +27,23 @@ class Inconclusive(GradcheckPlusError, AssertionError):  # noqa: N818 - a verdic
     """A check that judged too little to say anything; its message is the reason."""
 
 
+def check_encodable(what: str, name: str) -> None:
+    r"""Do nothing if a name can be written in JSON, which is UTF-8.
+
+    Raises:
+        InvalidArgument: it is that of a file, which may have any bytes.
+
+    Example:
+        >>> check_encodable("out", b"caf\xe9".decode(errors="surrogateescape"))
+        Traceback (most recent call last):
+        gradcheck_plus.errors.InvalidArgument: `out`='caf\udce9' is not UTF-8. Write another name.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"`{what}`={name!r} is not UTF-8. Write another name.") from error
+
+
 def unknown(what: str, name: object, known: Iterable[str]) -> InvalidArgument:
     """Return the error for a name that is not in `known`, with the nearest ones.
 

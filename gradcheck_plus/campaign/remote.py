@@ -19,7 +19,7 @@ from gradcheck_plus.campaign.inflight import Inflight, stop_file
 from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case
-from gradcheck_plus.errors import GradcheckPlusError, InvalidArgument
+from gradcheck_plus.errors import GradcheckPlusError, InvalidArgument, check_encodable
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.traits import traits
 
@@ -58,6 +58,9 @@ class RemoteRunner:
     """
 
     def __init__(self, search: Search, tick: Callable[[int], None] = lambda _: None) -> None:
+        check_encodable("target", search.module or search.target)
+        check_encodable("inputs", search.inputs)
+        check_encodable("contract", search.contract)
         self.search, self.tick = search, tick
         self.timeout = search.settings.case_timeout
         self.folder = tempfile.TemporaryDirectory(prefix="gradcheck_plus_")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gradcheck_plus.case import Case
-from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.errors import InvalidArgument, check_encodable
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.replay import Replay
 from gradcheck_plus.results import CheckResult, Fault, Report
@@ -67,6 +67,7 @@ def check_places(*, json: str | None, out: str | None) -> None:
         if not _special(path):
             _check_folder("json", json, path.resolve().parent)
     if out:
+        check_encodable("out", out)
         _check_folder("out", out, Path(out).resolve())
 
 

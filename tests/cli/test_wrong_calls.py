@@ -69,6 +69,23 @@ def test_a_target_that_cannot_be_used_is_refused(target: str, said: str, project
     refused(inline(*CHECKPOINT, target), f"`target`={target!r}", said)
 
 
+@pytest.mark.parametrize(
+    ("option", "call"),
+    [
+        ("target", (*CHECKPOINT, "caf\udce9.py:plain")),
+        ("target", ("check", "module", "caf\udce9.py:Linear", "--inputs", "my_modules:sample")),
+        ("inputs", ("check", "module", "my_modules:Linear", "--inputs", "caf\udce9.py:sample")),
+        ("contract", (*PLAIN, "--contract", "caf\udce9.toml")),
+        ("out", (*PLAIN, "--out", "caf\udce9.out")),
+    ],
+)
+def test_a_file_whose_name_is_no_text_is_refused(option: str, call: tuple[str, ...], command: Command, project: Path) -> None:
+    """A report could not say it."""
+    (project / "caf\udce9.toml").write_text(contract(), encoding="utf-8")
+
+    refused(command(*call), f"`{option}`='caf\\udce9.", " is not UTF-8. Write another name.")
+
+
 @pytest.mark.parametrize("name", ["takes_nothing", "takes_two", "takes_keywords_only"])
 def test_a_stage_backward_must_take_its_three_arguments(name: str, inline: Command) -> None:
     done = inline("check", "stage-backward", f"my_checkpoints:{name}")
