@@ -25,6 +25,8 @@ from gradcheck_plus.operations import CATALOGUE, render
 
 #: The name under which the implementation under test is called in printed programs, by kind of subject.
 CALL = "checkpoint"
+#: What generators are seeded with before a case draws its first number.
+SEED = 3
 _INDENT = "    "
 
 

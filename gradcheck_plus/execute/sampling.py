@@ -14,8 +14,7 @@ from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.device import seed
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.record import flatten
-
-_SEED = 3
+from gradcheck_plus.source import SEED
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _called(
 ) -> tuple[Any, str, tuple[str, ...]]:
     """Return what the sample call returns, the dtype of the module's parameters, and the traits of its operations."""
     factory = load(module)
-    seed(device, _SEED)
+    seed(device, SEED)
     made = factory if isinstance(factory, nn.Module) else None
     if made is not None or not callable(factory):
         raise InvalidArgument(f"`target`={module!r} is {type(factory).__name__}. Write a callable that makes a new nn.Module.")

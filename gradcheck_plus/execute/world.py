@@ -14,9 +14,7 @@ from gradcheck_plus.execute import device as devices
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.mismatch import Role
 from gradcheck_plus.record import Aspect, Record, storage
-from gradcheck_plus.source import cotangent_source
-
-_SEED = 3
+from gradcheck_plus.source import SEED, cotangent_source
 
 
 class World:
@@ -159,7 +157,7 @@ class World:
 
     def seed(self) -> None:
         """Put every generator that the case may draw from into the same state."""
-        devices.seed(self.device, _SEED)
+        devices.seed(self.device, SEED)
 
     def note_state(self, when: str) -> None:
         """Take in the generators and modes as they are now."""

@@ -12,13 +12,11 @@ from gradcheck_plus.case import Case, Constant, Container, ModuleProgram, Name, 
 from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.operations.device import WORKSPACE, suits_cudnn
-from gradcheck_plus.source import CALL, cotangent_source, expression, input_lines, primal_names, unpacking
+from gradcheck_plus.source import CALL, SEED, cotangent_source, expression, input_lines, primal_names, unpacking
 from gradcheck_plus.subject import Kind
 
 #: For each output leaf (segment, path): its shape and dtype as the reference left it.
 Outputs = dict[tuple[int, str], tuple[Shape, str]]
-
-_SEED = 3
 
 
 def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> list[str]:
@@ -30,7 +28,7 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
         outputs: shape and dtype of every output that requires grad, as plain autograd leaves them.
         device: where tensors live.
     """
-    e, seeded = case.environment, f"torch.manual_seed({_SEED})"
+    e, seeded = case.environment, f"torch.manual_seed({SEED})"
     lines = [*([seeded] if _own(case) else ()), *_model(case, device), seeded]
     body: list[str] = []
     forwards, repetitions = 0, dict.fromkeys(range(e.forwards), 0)
