@@ -136,9 +136,9 @@ def test_a_subject_that_does_not_repeat_itself_is_a_mismatch_and_not_flaky() -> 
     ("call", "said"),
     [
         (
-            lambda: gp.check_checkpoint(3),
+            lambda: gp.check_checkpoint(3),  # type: ignore[arg-type]
             "`call`=3 is of type int, not callable. Write a callable (function, *args, **kwargs).",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: gp.check_checkpoint(lambda: 3), "cannot be called as (function, *args, **kwargs): "),
         (
             lambda: gp.check_checkpoint(plain, contract="reentrnat"),
