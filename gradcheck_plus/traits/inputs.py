@@ -1,8 +1,8 @@
 """Traits of what a region is given."""
 
-from gradcheck_plus.case import Constant, ModuleProgram
+from gradcheck_plus.case import Constant
 from gradcheck_plus.case.point import NON_LEAF_LAYOUTS
-from gradcheck_plus.case.trees import names, walk
+from gradcheck_plus.case.trees import walk
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import Trait
 
@@ -13,10 +13,8 @@ def _none_input(f: Facts) -> bool:
     return passed or any(isinstance(leaf, Constant) and leaf.value is None for leaf in leaves)
 
 
-def _keyword_tensor(f: Facts) -> bool:
-    if isinstance(f.program, ModuleProgram):
-        return any(s.kwargs for s in f.regions)  # what a sample call passes by keyword stays there, a tensor or not
-    return any(f.tensor(name) for s in f.regions for _, tree in s.kwargs for name in names(tree))
+def _keyword(f: Facts) -> bool:
+    return any(s.kwargs for s in f.regions)
 
 
 def _scalar(f: Facts) -> bool:
@@ -45,7 +43,7 @@ TABLE = (
         "pytorch/pytorch#124725",
         needs=("nested-input",),
     ),
-    Trait("kwarg-tensor", "a tensor is passed by keyword", _keyword_tensor, "NVIDIA/Megatron-LM#4765"),
+    Trait("kwarg-tensor", "a tensor, or another value, is passed by keyword", _keyword, "NVIDIA/Megatron-LM#4765"),
     Trait(
         "python-value",
         "a plain Python value is passed",

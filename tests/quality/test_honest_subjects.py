@@ -1,6 +1,7 @@
 """The detector is silent: it raises no alarm on what is right, and finds what is known to be wrong with torch."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,25 @@ def test_the_known_fault_of_torch_is_found_when_nothing_known_is_excused(campaig
     assert result.verdict == "fault"
     assert {fault.trigger for fault in result.faults} >= {("random-activation",)}
     assert {fault.role for fault in result.faults} <= {"primal", "parameter"}
+
+
+def test_what_torch_is_known_for_is_no_fault_of_what_is_made_like_torch(campaign: Callable[..., CheckResult]) -> None:
+    """Copies of saved tensors keep the noise of `rrelu` before it is filled, as torch's own `save_on_cpu` does."""
+    target = f"{Path(__file__).with_name('subjects_like_torch.py')}:copied"
+    excused, whole = (campaign("checkpoint", target, max_examples=300, keep_going=True, known=known) for known in (True, False))
+
+    assert excused.verdict == "match"
+    assert {(entry.trait, entry.source) for entry in excused.known} == {
+        ("random-activation", "https://github.com/pytorch/pytorch/issues/193671")
+    }
+    assert [fault.trigger for fault in whole.faults] == [("random-activation",)]
+
+
+def test_a_subject_that_does_not_refuse_what_it_may_must_be_right(campaign: Callable[..., CheckResult]) -> None:
+    """Keyword arguments, of which torch's reentrant checkpoint takes none."""
+    entry = ZOO["keywords-detached"]
+
+    assert campaign(entry.kind, entry.target, "reentrant", max_examples=300).verdict == "fault"
 
 
 def assert_all_is_judged(result: CheckResult) -> None:

@@ -195,3 +195,11 @@ def test_a_case_needs_no_cotangent_and_no_parameter(write: Write) -> None:
 
     assert decide(case, mine(plain), STRICT).name == "match"
     assert decide(replace(case, cotangents=(Cotangent(0, "[7]"),)), mine(plain), STRICT).name == "match"
+
+
+def test_what_a_limit_excuses_wholesale_is_not_judged(write: Write) -> None:
+    """A block that trains without gradients must not be called safe, though its checkpoint documents that."""
+    verdict = decide(write(["h0 = dropout(x0)"]), mine(doubled), excusing(effect="limit"))
+
+    assert verdict.name == "refused"
+    assert verdict.judged == frozenset()

@@ -179,3 +179,14 @@ def test_the_gradients_of_a_record_are_those_of_primals_and_parameters() -> None
     })  # fmt: skip
 
     assert [g is t for g, t in zip(record.gradients(), (one, two), strict=True)] == [True, True]
+
+
+def test_a_gradient_that_was_there_before_did_not_come() -> None:
+    """Or a case in which no backward ran would count as judged."""
+    grad = torch.ones(2)
+    untouched, added = (
+        Record(tensors={("primal", "x0.grad"): g}, before={("primal", "x0.grad"): grad}) for g in (grad, grad * 2)
+    )
+
+    assert untouched.vacuous
+    assert not added.vacuous

@@ -49,14 +49,15 @@ def test_containers_of_inputs(write: Write, kind: Any, keys: tuple[str, ...], na
     assert {t for t in traits(case) if t.endswith("-input")} == {"nested-input", *named}
 
 
-def test_a_keyword_is_one_of_a_tensor(write: Write) -> None:
+def test_whatever_is_passed_by_keyword_counts(write: Write) -> None:
+    """Of what refuses keywords: a tensor or not, it makes no difference."""
     number = Primal("x1", Spec((), "python"), constant=2)
     tensor = write("h0 = mul(x0, x1)", primals=[X0, X1], changes={0: {"args": (Name("x0"),), "kwargs": (("x1", Name("x1")),)}})
     scalar = write(
         "h0 = times_python(x0, x1)", primals=[X0, number], changes={0: {"args": (Name("x0"),), "kwargs": (("x1", Name("x1")),)}}
     )
 
-    assert has("kwarg-tensor", tensor, scalar) == [True, False]
+    assert has("kwarg-tensor", tensor, scalar, write("h0 = sin(x0)")) == [True, True, False]
     assert has("python-value", tensor, scalar) == [False, True]
 
 
