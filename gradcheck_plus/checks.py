@@ -30,16 +30,6 @@ from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of, subj
 _REMEMBERED = 256
 
 
-def default_settings(**changes: Any) -> Settings:
-    """Return the settings of a check that is given none: those that pytest's options set, else the defaults.
-
-    Example:
-        >>> default_settings(seed=7).seed
-        7
-    """
-    return Settings(**{**{k: v for k, v in OPTIONS.items() if k != "out"}, **changes})
-
-
 def check_checkpoint(
     checkpoint: Callable[..., Any], *, contract: str = "", settings: Settings | None = None, name: str = ""
 ) -> CheckResult:
@@ -48,7 +38,7 @@ def check_checkpoint(
     Args:
         checkpoint: called as ``checkpoint(function, *args, **kwargs)``.
         contract: the name of a contract or the path of one; by default what recomputing must cost.
-        settings: how many cases, which seed, and so on; by default `Settings`, or what pytest's options say.
+        settings: how many cases, which seed, and so on; by default `Settings()`.
         name: how reports name it; by default its own name.
 
     Returns:
@@ -124,7 +114,7 @@ def check_module(
     for entry in chosen:
         if entry.kind != "checkpoint":
             raise InvalidArgument(f"`subject`={entry.name!r} is no checkpoint. Write some of {', '.join(MODULE_SUBJECTS)}.")
-        own = settings or default_settings()
+        own = settings or Settings()
         search = Search(kind="checkpoint", settings=own, target=entry.subject.target, module=module, inputs=sample)
         results.append(_run(search, entry.subject))
     return merged(results)
@@ -161,7 +151,7 @@ def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, na
     target = named(call) if callable(call) else ""
     target = target if importable(target) else ""
     made = subject(kind, call, contract=contract, name=name, target=target)
-    return _run(Search(kind=kind, settings=settings or default_settings(), contract=contract, target=made.target), made)
+    return _run(Search(kind=kind, settings=settings or Settings(), contract=contract, target=made.target), made)
 
 
 def _run(search: Search, made: Subject) -> CheckResult:

@@ -16,9 +16,7 @@ _BEFORE = pytest.StashKey[dict[str, Any]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ``--gradcheck-*`` options."""
-    group = parser.getgroup(
-        _GROUP, "gradcheck-plus: do checkpoints and pipeline stages leave the gradients that autograd leaves?"
-    )
+    group = parser.getgroup(_GROUP, "gradcheck-plus: defaults of its checks, for what a test does not say in its own Settings")
     group.addoption("--gradcheck-max-examples", type=int, metavar="N", help="cases that each one-call check runs")
     group.addoption("--gradcheck-seed", type=int, metavar="S", help="the seed of one-call checks")
     group.addoption("--gradcheck-time-budget", type=float, metavar="SECONDS", help="time for each one-call check")

@@ -1,24 +1,33 @@
 """How a check is run: the settings that the command line, pytest and the one-call checks share."""
 
 import re
+from typing import Any
 
 import msgspec
 
 from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.options import OPTIONS
 
 #: Cases in one block; blocks are independent, so this is also the unit of work that can run elsewhere.
 BLOCK = 100
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
+def _optional(name: str, value: Any) -> Any:
+    """Return a field that is what an option of pytest's sets for the test run, else a value, if it is not written."""
+    return msgspec.field(default_factory=lambda: OPTIONS.get(name, value))
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one check.
 
+    A field that is not written is what the pytest plugin's options set for the test run, else a default of ours.
+
     Attributes:
-        max_examples: how many cases to run, at least 1.
-        seed: an integer; the same seed gives the same cases and the same results.
+        max_examples: how many cases to run, at least 1; 500 by default.
+        seed: an integer; the same seed gives the same cases and the same results. By default 0.
         time_budget: seconds after which no further case is begun; None for no limit.
-        device: ``cpu``, ``cuda`` or ``cuda:<index>``.
+        device: ``cpu``, the default, ``cuda`` or ``cuda:<index>``.
         dtypes: the dtypes that values may have.
         traits: the traits to aim at; None for all of the kind.
         without: traits that no case may have.
@@ -37,17 +46,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         gradcheck_plus.errors.InvalidArgument: `max_examples`=0 runs nothing. Write at least 1.
     """
 
-    max_examples: int = 500
-    seed: int = 0
-    time_budget: float | None = None
-    device: str = "cpu"
+    max_examples: int = _optional("max_examples", 500)
+    seed: int = _optional("seed", 0)
+    time_budget: float | None = _optional("time_budget", None)
+    device: str = _optional("device", "cpu")
     dtypes: tuple[str, ...] = DTYPES
     traits: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     operations: tuple[str, ...] | None = None
     max_statements: int = 5
-    known: bool = True
-    keep_going: bool = False
+    known: bool = _optional("known", True)
+    keep_going: bool = _optional("keep_going", False)
     case_timeout: float = 30.0
 
     def __post_init__(self) -> None:

@@ -14,9 +14,12 @@ Run = Callable[..., pytest.RunResult]
 OPTIONS = ("max-examples", "seed", "time-budget", "device", "no-known", "keep-going", "out")
 SETTINGS = """
     def test_settings():
-        from gradcheck_plus.checks import default_settings
-        assert default_settings({changes}) == default_settings().__class__({expected})
+        from gradcheck_plus import Settings
+        assert Settings({changes}) == Settings({expected})
 """
+
+
+DEFAULTS = "max_examples=500, seed=9, time_budget=None, device='cpu', known=True, keep_going=False"
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -43,11 +46,11 @@ def test_loading_the_plugin_imports_neither_torch_nor_hypothesis(tmp_path: Path)
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_the_options_are_the_defaults_of_checks_and_no_more(given: bool, run: Run) -> None:
-    """What a test says itself holds; and where no option is given, everything is as it was."""
+def test_the_options_are_the_defaults_of_settings_and_no_more(given: bool, run: Run) -> None:
+    """Field by field what a test says itself holds, and the options hold for the rest of it; without them it is as it was."""
     said = ["max-examples=7", "seed=3", "time-budget=1.5", "device=cpu", "no-known", "keep-going"]
     options = [f"--gradcheck-{option}" for option in said] if given else []
-    expected = "max_examples=7, seed=9, time_budget=1.5, device='cpu', known=False, keep_going=True" if given else "seed=9"
+    expected = "max_examples=7, seed=9, time_budget=1.5, device='cpu', known=False, keep_going=True" if given else DEFAULTS
 
     run(SETTINGS.format(changes="seed=9", expected=expected), *options).assert_outcomes(passed=1)
 

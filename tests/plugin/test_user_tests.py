@@ -53,7 +53,7 @@ def test_right_subjects_pass_and_wrong_ones_fail_in_any_number_of_processes(run:
     """The options reach the processes of pytest-xdist, too."""
     pytest.importorskip("xdist")
     tests = "".join(form.format(name=name) for form in (GIVEN, CHECK) for name in ("plain", "scales"))
-    options = "\n    def test_options():\n        assert gp.checks.default_settings().max_examples == 12\n"
+    options = "\n    def test_options():\n        assert gp.Settings().max_examples == 12\n"
 
     done = run(CODE + tests + options, "-n2", "--gradcheck-max-examples=12")
 
@@ -81,6 +81,18 @@ def test_a_mismatch_is_shown_with_the_shrunk_program_and_the_case_to_run_again(r
 
     again = "".join(AGAIN.format(name=name, case=line) for name in ("plain", "scales"))
     run(CODE + again).assert_outcomes(passed=1, failed=1)
+
+
+SEEDED = """
+    def test_seeded():
+        result = gp.check_checkpoint(plain, settings=gp.Settings(max_examples=3))
+        assert (result.seed, result.cases.run) == (11, 3)
+"""
+
+
+def test_an_option_holds_for_a_check_that_has_settings_of_its_own(run: Run) -> None:
+    """In all that they do not say."""
+    run(CODE + SEEDED, "--gradcheck-seed=11", "--gradcheck-max-examples=12").assert_outcomes(passed=1)
 
 
 SCARCE = """
