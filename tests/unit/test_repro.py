@@ -163,6 +163,14 @@ def test_a_subject_that_leaves_has_a_repro_that_fails_whatever_it_leaves_with(
     result(text)
 
 
+@pytest.mark.parametrize("kind", ["crash", "hang"])
+def test_a_repro_whose_exit_code_says_nothing_says_so(kind: Any, write: Write) -> None:
+    """Nobody can fail for a process that `os._exit(0)` has ended."""
+    lost = Mismatch(kind, "call", "forward or backward", "an answer", "the process ended: exit code 0")
+
+    assert "does not come back, whatever exit code it leaves with.\nrun(subject)" in printed(write("h0 = sin(x0)"), lost)
+
+
 #: How tests, and users, find the line that names the implementation.
 SUBJECT = r"(?m)^(from .+ import .+ as subject|subject = .+)$"
 CHECKPOINTS = """
