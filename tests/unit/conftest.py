@@ -347,7 +347,7 @@ def evaluated(text: str, scope: dict[str, Any] | None = None) -> Any:
 
 @functools.cache
 def compiled(text: str) -> types.CodeType:
-    return compile(text, text, "eval")
+    return compile(text, "<expression>", "eval")
 
 
 def autocast(dtype: str) -> contextlib.AbstractContextManager[Any]:
