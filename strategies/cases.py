@@ -6,8 +6,8 @@ from itertools import combinations
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from gradcheck_plus.case import Case, Primal, Program, Segment
-from gradcheck_plus.case.trees import names
+from gradcheck_plus.case import Case, Program
+from gradcheck_plus.case.case import needed
 from gradcheck_plus.errors import InvalidArgument, unknown
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.strategies.chooser import Chooser
@@ -155,11 +155,4 @@ def _cases(
     )
     environment = environments(c, of, kind, cut, trainable=trainable)
     program = Program(tuple(cut), tuple(b.parameters), of.dtype)
-    return Case(program, _needed(drawn, cut), cotangents(c, cut, specs), environment)
-
-
-def _needed(drawn: Sequence[Primal], cut: Sequence[Segment]) -> tuple[Primal, ...]:
-    """Leave out the primals that nothing is passed, except those that hold another one's tensor or storage."""
-    passed = {name for segment in cut for name in names(*segment.inputs)}
-    holders = {p.alias or p.share for p in drawn if p.name in passed}
-    return tuple(p for p in drawn if p.name in passed | holders)
+    return Case(program, needed(drawn, cut), cotangents(c, cut, specs), environment)

@@ -95,17 +95,13 @@ class Campaign:
             traits=dict(sorted(self.outcome.traits.items())),
             pairs=Pairs(len(pairs), possible),
             faults=sorted(self.faults, key=lambda fault: bool(fault.also_fails)),
-            known=[*self._excused("known"), *self._known_of_torch()],
+            known=[*self._excused("known"), *self.distinct.known_of_torch(self.outcome.failures)],
             limits=self._excused("limit", "refuses"),
             volatile={"seconds": round(seconds, 3), "cases_per_second": round(self.outcome.counts.run / seconds, 1)},
         )
 
     def _excused(self, *effects: str) -> list[Excused]:
         return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
-
-    def _known_of_torch(self) -> list[Excused]:
-        found = self.distinct.known_cases(self.outcome.failures)
-        return [Excused(trait, kind, role, count, source) for trait, kind, role, source, count in found]
 
     @property
     def _advice(self) -> str:

@@ -12,7 +12,7 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.repro import repro
-from gradcheck_plus.results import Fault
+from gradcheck_plus.results import Excused, Fault
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS
 from gradcheck_plus.traits import TRAITS, traits
@@ -126,13 +126,13 @@ class Distinct:
         ]
         return min(found, key=lambda entry: entry[:2])[2:] if found else None
 
-    def known_cases(self, failures: Sequence[Failure]) -> list[tuple[str, str, str, str, int]]:
-        """Return (trait, kind, role, source, cases) of every fault that is known of torch's own subjects, who show it too."""
+    def known_of_torch(self, failures: Sequence[Failure]) -> list[Excused]:
+        """Return the faults that are known of torch's own subjects, who show them too."""
         found = []
         for explained, (trait, _, _, source) in self.known:
             kind, role, _ = explained.mismatch.key
             cases = sum(any(accounts_for(explained, m.key, f.traits) for m in f.mismatches) for f in failures)
-            found.append((trait, kind, role, source, cases))
+            found.append(Excused(trait, kind, role, cases, source))
         return found
 
     def _fault(self, failure: Failure, explained: Explained, inspected: Inspected) -> Fault:

@@ -98,8 +98,10 @@ class LocalRunner:
             plain = execute(case, reference(self.search.kind), device=self.settings.device)
             failing = also_fails(case, self.search.kind, self._generic, self.settings.device)
             others = tuple(name for name in failing if name != self.subject.name)
-            known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
-            return Inspected(tuple(differentiable_outputs(plain)), others, known if self.settings.known else ())
+            known: tuple[tuple[str, str, str, str], ...] = ()
+            if self.settings.known:
+                known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
+            return Inspected(tuple(differentiable_outputs(plain)), others, known)
 
     @cached_property
     def _generic(self) -> Contract:

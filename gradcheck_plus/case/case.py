@@ -1,13 +1,22 @@
 """The case: one complete test point."""
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 
 from gradcheck_plus.case.environment import Environment
 from gradcheck_plus.case.point import Cotangent, Primal
-from gradcheck_plus.case.program import ModuleProgram, Program
+from gradcheck_plus.case.program import ModuleProgram, Program, Segment
+from gradcheck_plus.case.trees import names
 from gradcheck_plus.errors import InvalidArgument
+
+
+def needed(primals: Sequence[Primal], segments: Sequence[Segment]) -> tuple[Primal, ...]:
+    """Leave out the primals that nothing is passed, except those that hold another one's tensor or storage."""
+    passed = {name for segment in segments for name in names(*segment.inputs)}
+    holders = {p.alias or p.share for p in primals if p.name in passed}
+    return tuple(p for p in primals if p.name in passed | holders)
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

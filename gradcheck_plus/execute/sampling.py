@@ -111,8 +111,7 @@ def _called(
     """Return what the sample call returns, the dtype of the module's parameters, and the traits of its operations."""
     factory = load(module)
     seed(device, SEED)
-    made = factory if isinstance(factory, nn.Module) else None
-    if made is not None or not callable(factory):
+    if isinstance(factory, nn.Module) or not callable(factory):
         raise InvalidArgument(f"`target`={module!r} is {type(factory).__name__}. Write a callable that makes a new nn.Module.")
     try:
         model = factory()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from gradcheck_plus.campaign.edits.common import Edit, as_dicts, on_segments, propagated, pruned, replaced
 from gradcheck_plus.case import Case, Constant, Name, Primal, Program, Segment, Tree
+from gradcheck_plus.case.case import needed
 from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.traits import Facts
 
@@ -33,10 +34,7 @@ def _pruned_inputs(keep: Callable[[Segment, Tree], bool]) -> Edit:
 
 
 def _needed(case: Case) -> Case:
-    """Leave out the primals that nothing is passed, except those that hold another one's tensor or storage."""
-    passed = {name for s in case.program.segments for name in names(*s.inputs)}
-    holders = {p.alias or p.share for p in case.primals if p.name in passed}
-    return replaced(case, primals=tuple(p for p in case.primals if p.name in passed | holders))
+    return replaced(case, primals=needed(case.primals, case.program.segments))
 
 
 def _used(segment: Segment, leaf: Tree) -> bool:
