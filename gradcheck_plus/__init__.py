@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradcheck_plus.checks import (
         assert_same_gradients,
         check_checkpoint,
+        check_function,
         check_module,
         check_stage_backward,
     )
@@ -43,6 +44,7 @@ __all__ = [
     "__version__",
     "assert_same_gradients",
     "check_checkpoint",
+    "check_function",
     "check_module",
     "check_stage_backward",
     "record_backward",
@@ -69,6 +71,7 @@ _HOMES = {
     "Settings": "gradcheck_plus.settings",
     "assert_same_gradients": "gradcheck_plus.checks",
     "check_checkpoint": "gradcheck_plus.checks",
+    "check_function": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
     "record_backward": "gradcheck_plus.graph",

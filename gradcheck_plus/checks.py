@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from gradcheck_plus.campaign.campaign import Campaign
+from gradcheck_plus.campaign.function_runner import FunctionRunner
 from gradcheck_plus.campaign.judging import Verdict, decide
 from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.runner import LocalRunner, check_device
@@ -120,6 +121,49 @@ def check_module(
     return merged(results)
 
 
+def check_function(
+    op: Any,
+    *,
+    inputs: Any = None,
+    reference: Callable[..., Any] | None = None,
+    settings: Settings | None = None,
+) -> CheckResult:
+    """Check the backward of a function: a `torch.autograd.Function`, its ``apply``, a custom op, a module or any callable.
+
+    Around one ordinary sample call everything is varied that may stay valid: values, which arguments require grad, layouts, sizes,
+    dtypes, what else is done with the arguments, and how the result is used. Each case makes one of the named checks.
+
+    Args:
+        op: the function.
+        inputs: a sample call, or what makes one: a list or tuple of arguments, a dict of keyword arguments, or the pair of both.
+            Without it the function is called with as many 3 by 3 matrices as its signature asks for.
+        reference: a function of the same arguments, whose gradients autograd knows. Without it gradients are compared with
+            central differences in float64.
+        settings: how many cases, which seed, which checks, and so on.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: the function cannot be called, refuses the sample call, or has nothing to differentiate.
+
+    Example:
+        >>> import torch, gradcheck_plus as gp
+        >>> gp.check_function(torch.sin, inputs=[torch.randn(3)], settings=gp.Settings(max_examples=20)).verdict
+        'match'
+    """
+    target = named(op)
+    sample = "" if inputs is None else named(inputs)
+    search = Search(
+        kind="function",
+        settings=settings or Settings(),
+        target=target,
+        inputs=sample,
+        reference="" if reference is None else named(reference),
+    )
+    return _finished(search, Campaign(search, FunctionRunner(search)))
+
+
 def merged(results: list[CheckResult]) -> CheckResult:
     """Return one result for several checks of one module: the worst verdict, and everything that each found."""
     order = ("fault", "inconclusive", "match")
@@ -155,7 +199,10 @@ def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, na
 
 
 def _run(search: Search, made: Subject) -> CheckResult:
-    campaign = Campaign(search, LocalRunner(search, made))
+    return _finished(search, Campaign(search, LocalRunner(search, made)))
+
+
+def _finished(search: Search, campaign: Campaign) -> CheckResult:
     result = campaign.run()
     if OPTIONS.get("out"):
         save(result, search.kind, search.target, Path(OPTIONS["out"]))

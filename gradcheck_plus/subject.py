@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["checkpoint", "stage-backward"]
+Kind = Literal["checkpoint", "stage-backward", "function"]
+#: The kinds that modules are run under.
 KINDS: tuple[Kind, ...] = ("checkpoint", "stage-backward")
 
 

@@ -143,6 +143,7 @@ class Distinct:
             kind=m.kind,
             role=m.role,
             leaf=m.leaf,
+            check=case.call.check if case.call else "",
             subject=self.described.name,
             error=m.error,
             message=m.message,
@@ -161,6 +162,8 @@ class Distinct:
         )
 
     def _program(self, case: Case, mismatch: Mismatch, explained: Explained, inspected: Inspected) -> str:
+        if inspected.program:
+            return inspected.program
         outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
         when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
         title = f"{self.described.name} leaves something else behind than plain autograd{when}."

@@ -23,7 +23,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         settings: how it is searched.
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
-        module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        module, inputs: the targets of a user's module factory and of its sample call, where those are checked; a function has the
+            second one too.
+        reference: the target of a function's reference.
     """
 
     kind: Kind
@@ -32,6 +34,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     module: str = ""
     inputs: str = ""
+    reference: str = ""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -123,11 +126,13 @@ class Inspected(msgspec.Struct, frozen=True):
         outputs: (segment, path, shape, dtype) of every output that requires grad, as plain autograd leaves them.
         also_fails: the names of torch's own subjects on which it fails too.
         known: (trait, kind, role, source) of every known fault that torch's own subjects show there.
+        program: the standalone program, where only the runner can write it.
     """
 
     outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
     also_fails: tuple[str, ...] = ()
     known: tuple[tuple[str, str, str, str], ...] = ()
+    program: str = ""
 
 
 class Described(msgspec.Struct, frozen=True):

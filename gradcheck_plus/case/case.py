@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gradcheck_plus.case.call import Call
 from gradcheck_plus.case.environment import Environment
 from gradcheck_plus.case.point import Cotangent, Primal
 from gradcheck_plus.case.program import ModuleProgram, Program, Segment
@@ -22,6 +23,8 @@ def needed(primals: Sequence[Primal], segments: Sequence[Segment]) -> tuple[Prim
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program, the point at which its VJP is taken, what the VJP is applied to, and what surrounds it.
 
+    A case of a function has a `call` and no program.
+
     Pure data: equal cases run equally, and `from_json` returns what `to_json` was given.
 
     Example:
@@ -37,11 +40,12 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     primals: tuple[Primal, ...]
     cotangents: tuple[Cotangent, ...]
     environment: Environment = Environment()
+    call: Call | None = None
 
     @property
     def size(self) -> int:
-        """The number of statements."""
-        return len(self.program.statements)
+        """The number of statements, or of variations of a call."""
+        return len(self.call.variations if self.call else self.program.statements)
 
     @property
     def reused(self) -> frozenset[str]:

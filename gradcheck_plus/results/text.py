@@ -4,7 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradcheck_plus.case import Case
+from gradcheck_plus.case import Call, Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
@@ -23,7 +23,7 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
         verbose: show the programs, the excused mismatches and how often each trait was judged.
     """
     lines = [headline(result), f"  {_counts(result)}"]
-    if result.kind != "stage-backward" and result.costs.cases:
+    if result.kind not in ("stage-backward", "function") and result.costs.cases:
         lines += [f"  {_costs(result.costs)}"]
     for number, fault in enumerate(result.faults, 1):
         lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]
@@ -48,6 +48,7 @@ def _counts(result: CheckResult) -> str:
     said += "".join(
         f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n
     )
+    said += f", {c.kinks} derivatives at kinks left out" if c.kinks else ""
     return f"{said}; {result.pairs.judged} of {result.pairs.possible} pairs of traits met; {speed}"
 
 
@@ -63,7 +64,8 @@ def _cases(number: int) -> str:
 
 
 def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
-    yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {_cases(fault.cases_to_find)}"
+    what = f"check {fault.check}" if fault.check else f"{fault.kind} of {fault.role}"
+    yield f"fault {number} [{fault.fingerprint}]: {what}, after {_cases(fault.cases_to_find)}"
     yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     if fault.trigger is None:
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
@@ -77,11 +79,14 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
         yield f"  repro: python {repro}    replay: gradcheck-plus replay {replay}"
     if verbose or not out:
         yield ""
-        yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case)))
+        lines = fault.program.splitlines() if fault.check else case_lines(Case.from_json(fault.case))
+        yield from (f"  | {line}" for line in lines)
 
 
 def _untold(fault: Fault) -> str:
     """Say why a fault has no trigger: every case shows it, or what the shrunk one cannot do without has no name."""
+    if fault.check:
+        return "nothing in particular, the sample call shows it"
     operations = [s.operation for s in Case.from_json(fault.case).program.statements]
     simplest = operations in ([], [_SIMPLEST])
     return "nothing in particular, the simplest case shows it" if simplest else "no known trait explains it"
@@ -89,12 +94,19 @@ def _untold(fault: Fault) -> str:
 
 def case_lines(case: Case) -> list[str]:
     """Return the modules and primals of a case, as they ran, and what surrounded them."""
+    if case.call:
+        return call_lines(case.call)
     lines = program_source(case.program).rstrip().splitlines()
     lines += ["", *input_lines(case, 0)]
     default = type(case.environment)()
     fields = case.environment.__struct_fields__
     said = [f"{f}={getattr(case.environment, f)!r}" for f in fields if getattr(case.environment, f) != getattr(default, f)]
     return [*lines, *([f"# environment: {', '.join(said)}"] if said else [])]
+
+
+def call_lines(call: Call) -> list[str]:
+    """Return what a case of a function is: its check and its variations."""
+    return [f"# check: {call.check}", *(f"# {v.name}, tensor {v.slot}, form {v.choice}" for v in call.variations)]
 
 
 def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from gradcheck_plus.traits.facts import Facts
 
 CHECKPOINT: tuple[Kind, ...] = ("checkpoint",)
 STAGE: tuple[Kind, ...] = ("stage-backward",)
+FUNCTION: tuple[Kind, ...] = ("function",)
 
 #: Where the limits of recomputing are written down.
 CHECKPOINT_DOCS = "torch.utils.checkpoint documentation"

@@ -1,0 +1,43 @@
+"""Inside a checkpoint, and with its backward split in two, a function has the gradients that it has outside."""
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from gradcheck_plus.functions.checks.check import Check, by
+from gradcheck_plus.functions.support import floats, near, pulled, shown, vjp, weights
+
+
+def nested(op, call, leaves, names):
+    """Compare with the gradients under both of torch's checkpoints, and with those that are taken one leaf at a time."""
+    expected = pulled(op, call, leaves)
+    if all(e is None for e in expected):
+        return
+    for reentrant in (False, True):
+        made = leaves()
+        result = checkpoint(lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant)
+        ys = [y for y in floats(result) if y.requires_grad]
+        torch.autograd.backward(ys, [weights(y) for y in ys])
+        for slot, (t, e) in enumerate(zip(made, expected)):
+            if not near(e, t.grad):
+                where = f"inside torch.utils.checkpoint(use_reentrant={reentrant})"
+                yield slot, "value", f"gradient of {names[slot]} is wrong {where}: got {shown(t.grad)}, expected {shown(e)}"
+    made = leaves()
+    ys = floats(call(op, *made))
+    for slot, e in enumerate(expected):
+        if not made[slot].requires_grad:
+            continue
+        only = [t if n == slot else t.detach() for n, t in enumerate(made)]
+        (got,) = vjp(ys, only[slot : slot + 1], [weights(y) for y in ys], retain_graph=True)
+        if not near(e, got):
+            said = f"gradient of {names[slot]} is wrong when the backward is split and it is taken alone"
+            yield slot, "value", f"{said}: got {shown(got)}, expected {shown(e)}"
+
+
+CHECK = Check(
+    "checkpoints",
+    "gradients are the same inside torch's checkpoints, and when the backward is split",
+    by(nested),
+    core=nested,
+    source="pytorch/pytorch#180952",
+    rank=5,
+)
