@@ -7,8 +7,10 @@ not in the list; those that torch itself gets wrong are named in `KNOWN`, with w
 """
 
 import argparse
+import multiprocessing
 import time
 
+import msgspec
 import torch
 import torch.nn.functional as F
 
@@ -25,12 +27,12 @@ target = lambda: torch.tensor([0, 2])  # noqa: E731
 
 #: Of one tensor, with values where they are defined.
 UNARY = {
-    "torch": "abs acos acosh angle asin asinh atan atanh ceil conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 "
-    "expm1 fix floor frac lgamma log log10 log1p log2 logit neg positive rad2deg reciprocal round rsqrt sgn sigmoid sign sin sinc "
-    "sinh sqrt square tan tanh trunc nan_to_num i0",
+    "torch": """abs acos acosh angle asin asinh atan atanh ceil conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2
+        expm1 fix floor frac lgamma log log10 log1p log2 logit neg positive rad2deg reciprocal round rsqrt sgn sigmoid sign sin
+        sinc sinh sqrt square tan tanh trunc nan_to_num i0""",
     "torch.special": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py psi gammaln expit",
-    "torch.nn.functional": "celu elu gelu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 selu silu softplus "
-    "softsign tanhshrink hardshrink softshrink normalize",
+    "torch.nn.functional": """celu elu gelu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 selu silu
+        softplus softsign tanhshrink hardshrink softshrink normalize""",
 }
 DOMAIN = {
     **dict.fromkeys("log log10 log2 rsqrt sqrt lgamma digamma reciprocal entr psi gammaln".split(), pos),
@@ -40,7 +42,9 @@ DOMAIN = {
     "ndtri": lambda: torch.rand(2, 3) * 0.8 + 0.1,
     "log1p": pos,
 }
-BINARY = "add sub mul div atan2 maximum minimum fmax fmin hypot logaddexp logaddexp2 ldexp pow copysign fmod remainder dist xlogy float_power rsub true_divide"
+BINARY = """add sub mul div atan2 maximum minimum fmax fmin hypot logaddexp logaddexp2 ldexp pow copysign fmod remainder dist
+    xlogy float_power rsub true_divide"""
+POSITIVE = ("pow", "div", "true_divide", "xlogy", "float_power", "hypot")
 
 
 def entries():
@@ -55,7 +59,11 @@ def entries():
             make = DOMAIN.get(name, x)
             found.append((f"{place}.{name}", getattr(module, name), lambda make=make: [make()]))
     for name in BINARY.split():
-        make = (lambda: [pos(), pos()]) if name in ("pow", "div", "true_divide", "xlogy", "float_power", "hypot") else (lambda: [x(), x()])
+        make = (
+            (lambda: [pos(), pos()])
+            if name in ("pow", "div", "true_divide", "xlogy", "float_power", "hypot")
+            else (lambda: [x(), x()])
+        )
         found.append((f"torch.{name}", getattr(torch, name), make))
     more = {
         # products
@@ -134,10 +142,16 @@ def entries():
         "index_select": (lambda t, i: torch.index_select(t, 1, i), lambda: [x(), index()]),
         "gather": (lambda t, i: torch.gather(t, 1, i), lambda: [x(), torch.tensor([[0, 2], [1, 1]])]),
         "scatter": (lambda t, i, s: t.scatter(1, i, s), lambda: [x(), torch.tensor([[0, 2], [1, 0]]), torch.randn(2, 2)]),
-        "scatter_add": (lambda t, i, s: t.scatter_add(1, i, s), lambda: [x(), torch.tensor([[0, 2], [1, 1]]), torch.randn(2, 2)]),
+        "scatter_add": (
+            lambda t, i, s: t.scatter_add(1, i, s),
+            lambda: [x(), torch.tensor([[0, 2], [1, 1]]), torch.randn(2, 2)],
+        ),
         "index_add": (lambda t, i, s: t.index_add(1, i, s), lambda: [x(), index(), x()]),
         "take": (torch.take, lambda: [x(), torch.tensor([0, 5, 2])]),
-        "masked_fill": (lambda t, m: t.masked_fill(m, 0.5), lambda: [x(), torch.tensor([[True, False, True], [False, False, True]])]),
+        "masked_fill": (
+            lambda t, m: t.masked_fill(m, 0.5),
+            lambda: [x(), torch.tensor([[True, False, True], [False, False, True]])],
+        ),
         "masked_select": (torch.masked_select, lambda: [x(), torch.tensor([[True, False, True], [False, False, True]])]),
         "where": (torch.where, lambda: [torch.tensor([[True, False, True], [False, False, True]]), x(), x()]),
         "clamp": (lambda t: torch.clamp(t, -0.5, 0.5), lambda: [x()]),
@@ -146,7 +160,10 @@ def entries():
         "topk": (lambda t: torch.topk(t, 2).values, lambda: [x()]),
         "kthvalue": (lambda t: torch.kthvalue(t, 2).values, lambda: [x()]),
         "embedding": (lambda i, w: F.embedding(i, w), lambda: [target(), torch.randn(3, 2).requires_grad_()]),
-        "embedding_bag": (lambda i, w: F.embedding_bag(i, w, mode="sum"), lambda: [torch.tensor([[0, 2]]), torch.randn(3, 2).requires_grad_()]),
+        "embedding_bag": (
+            lambda i, w: F.embedding_bag(i, w, mode="sum"),
+            lambda: [torch.tensor([[0, 2]]), torch.randn(3, 2).requires_grad_()],
+        ),
         # linear algebra
         "inverse": (torch.linalg.inv, lambda: [spd()]),
         "det": (torch.linalg.det, lambda: [spd()]),
@@ -207,15 +224,24 @@ def entries():
         "huber_loss": (F.huber_loss, lambda: [x(), x()]),
         "cross_entropy": (F.cross_entropy, lambda: [x(), target()]),
         "nll_loss": (lambda t, i: F.nll_loss(t.log_softmax(-1), i), lambda: [x(), target()]),
-        "binary_cross_entropy": (lambda t, p: F.binary_cross_entropy(t.sigmoid(), p), lambda: [x().requires_grad_(), torch.rand(2, 3)]),
+        "binary_cross_entropy": (
+            lambda t, p: F.binary_cross_entropy(t.sigmoid(), p),
+            lambda: [x().requires_grad_(), torch.rand(2, 3)],
+        ),
         "bce_with_logits": (F.binary_cross_entropy_with_logits, lambda: [x().requires_grad_(), torch.rand(2, 3)]),
         "kl_div": (lambda t, p: F.kl_div(t, p, reduction="sum"), lambda: [x().requires_grad_(), torch.rand(2, 3)]),
         "poisson_nll_loss": (F.poisson_nll_loss, lambda: [x().requires_grad_(), pos()]),
         "gaussian_nll_loss": (F.gaussian_nll_loss, lambda: [x(), x(), pos()]),
         "hinge_embedding_loss": (F.hinge_embedding_loss, lambda: [x().requires_grad_(), torch.randn(2, 3).sign()]),
-        "margin_ranking_loss": (F.margin_ranking_loss, lambda: [torch.randn(3).requires_grad_(), torch.randn(3), torch.randn(3).sign()]),
+        "margin_ranking_loss": (
+            F.margin_ranking_loss,
+            lambda: [torch.randn(3).requires_grad_(), torch.randn(3), torch.randn(3).sign()],
+        ),
         "multi_margin_loss": (F.multi_margin_loss, lambda: [x(), target()]),
-        "multilabel_soft_margin_loss": (F.multilabel_soft_margin_loss, lambda: [x().requires_grad_(), torch.rand(2, 3).round()]),
+        "multilabel_soft_margin_loss": (
+            F.multilabel_soft_margin_loss,
+            lambda: [x().requires_grad_(), torch.rand(2, 3).round()],
+        ),
         "soft_margin_loss": (F.soft_margin_loss, lambda: [x().requires_grad_(), torch.randn(2, 3).sign()]),
         "triplet_margin_loss": (F.triplet_margin_loss, lambda: [x(), x(), x()]),
         "cosine_embedding_loss": (F.cosine_embedding_loss, lambda: [x().requires_grad_(), x(), torch.tensor([1.0, -1.0])]),
@@ -227,6 +253,26 @@ def entries():
     return found + [(name, function, make) for name, (function, make) in more.items()]
 
 
+def checked(name, options):
+    """Check one function in a process of its own, which some of torch's functions take along; None if it did."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+
+    def run():
+        function, make = next(entry[1:] for entry in entries() if entry[0] == name)
+        settings = gp.Settings(max_examples=options.max_examples, seed=options.seed)
+        theirs.send_bytes(msgspec.json.encode(gp.check_function(function, inputs=make, settings=settings)))
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    theirs.close()
+    try:
+        return msgspec.json.decode(ours.recv_bytes(), type=gp.CheckResult)
+    except EOFError:
+        return None
+    finally:
+        process.join()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--max-examples", type=int, default=100)
@@ -235,11 +281,14 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     begun, verdicts, cases, kinks = time.monotonic(), {}, 0, 0
-    for name, function, make in entries():
+    for name, *_ in entries():
         if options.names and name not in options.names:
             continue
-        settings = gp.Settings(max_examples=options.max_examples, seed=options.seed)
-        result = gp.check_function(function, inputs=make, settings=settings)
+        result = checked(name, options)
+        if result is None:
+            verdicts["crashed"] = verdicts.get("crashed", 0) + 1
+            print(f"{name}: the process crashed", flush=True)
+            continue
         verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
         cases, kinks = cases + result.cases.judged, kinks + result.cases.kinks
         for fault in result.faults:
@@ -247,7 +296,9 @@ def main():
         if result.verdict == "inconclusive":
             print(f"{name}: inconclusive: {result.reason}")
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    print(f"{sum(verdicts.values())} functions: {said}; {cases} cases judged, {kinks} derivatives at kinks left out, {time.monotonic() - begun:.0f} s")
+    print(
+        f"{sum(verdicts.values())} functions: {said}; {cases} cases judged, {kinks} derivatives at kinks left out, {time.monotonic() - begun:.0f} s"
+    )
 
 
 if __name__ == "__main__":

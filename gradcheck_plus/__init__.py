@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         check_stage_backward,
     )
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
+    from gradcheck_plus.functions.gradcheck import gradcheck
     from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward
     from gradcheck_plus.operations import Operation, Partner
     from gradcheck_plus.operations import register as register_operation
@@ -47,6 +48,7 @@ __all__ = [
     "check_function",
     "check_module",
     "check_stage_backward",
+    "gradcheck",
     "record_backward",
     "record_forward",
     "register_operation",
@@ -74,6 +76,7 @@ _HOMES = {
     "check_function": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "gradcheck": "gradcheck_plus.functions.gradcheck",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",
     "register_operation": "gradcheck_plus.operations:register",

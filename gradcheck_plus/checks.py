@@ -130,12 +130,14 @@ def check_function(
 ) -> CheckResult:
     """Check the backward of a function: a `torch.autograd.Function`, its ``apply``, a custom op, a module or any callable.
 
-    Around one ordinary sample call everything is varied that may stay valid: values, which arguments require grad, layouts, sizes,
+    Around one ordinary sample call everything is varied that may stay valid: values, which arguments require grad, layouts,
+    sizes,
     dtypes, what else is done with the arguments, and how the result is used. Each case makes one of the named checks.
 
     Args:
         op: the function.
-        inputs: a sample call, or what makes one: a list or tuple of arguments, a dict of keyword arguments, or the pair of both.
+        inputs: a sample call, or what makes one: a list or tuple of arguments, a dict of keyword arguments, or the pair of
+        both.
             Without it the function is called with as many 3 by 3 matrices as its signature asks for.
         reference: a function of the same arguments, whose gradients autograd knows. Without it gradients are compared with
             central differences in float64.

@@ -36,7 +36,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     """One thing that the subject left different.
 
     `leaf` is its path as code. For an exception, `error` is its type, part of what kind of fault it is. What is found in a
-    function says in a sentence of its own what is wrong, in `said`, and in `rank` how soon it is explained; its role is the name of
+    function says in a sentence of its own what is wrong, in `said`, and in `rank` how soon it is explained; its role is the
+    name of
     the check.
     """
 

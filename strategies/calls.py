@@ -57,12 +57,14 @@ def _calls(
     forced = CHECKS[check].forces
     chosen = [Variation(forced, c.integer(0, 7), c.integer(0, 23))] if forced else []
     for theme, names in themes.items():
-        # The checks that compare a function with itself do so in one dtype, whose rounding is known, and use the result themselves.
+        # A check that compares a function with itself does so in one dtype, whose rounding is known.
         allowed = names if theme not in ("uses", "dtypes") or CHECKS[check].uses else ()
         if not allowed or not c.chance(_OFTEN[theme]):
             continue
-        for _ in range(2 if theme == "values" and c.chance(30) else 1):
-            chosen.append(Variation(c.pick(allowed), c.integer(0, 7), c.integer(0, 23)))
+        chosen.extend(
+            Variation(c.pick(allowed), c.integer(0, 7), c.integer(0, 23))
+            for _ in range(2 if theme == "values" and c.chance(30) else 1)
+        )
     if any(v.name in _NARROW for v in chosen) and c.chance(50):
         chosen += [Variation(name, c.integer(0, 7), c.integer(0, 23)) for name in _LARGE if name in themes["values"]][:1]
     unique = {v.name: v for v in reversed(chosen)}  # what a check is about is chosen first, and stays

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from hypothesis.strategies import SearchStrategy
 
 from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.inflight import Inflight
@@ -23,6 +23,9 @@ from gradcheck_plus.results import Costs
 from gradcheck_plus.strategies.calls import calls
 from gradcheck_plus.subjects import contract_of
 from gradcheck_plus.traits import TRAITS, traits
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 Found = tuple[Mismatch, ...]
 
@@ -250,5 +253,3 @@ def runner_for(search: Search, inflight: str | None = None, *, probe: bool = Tru
     if search.kind == "function":
         return FunctionRunner(search, inflight)
     return LocalRunner(search, inflight=inflight, probe=probe)
-
-

@@ -23,7 +23,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         settings: how it is searched.
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
-        module, inputs: the targets of a user's module factory and of its sample call, where those are checked; a function has the
+        module, inputs: the targets of a user's module factory and of its sample call, where those are checked; a function
+        has the
             second one too.
         reference: the target of a function's reference.
     """

@@ -60,6 +60,7 @@ class RemoteRunner:
     def __init__(self, search: Search, tick: Callable[[int], None] = lambda _: None) -> None:
         check_encodable("target", search.module or search.target)
         check_encodable("inputs", search.inputs)
+        check_encodable("reference", search.reference)
         check_encodable("contract", search.contract)
         self.search, self.tick = search, tick
         self.timeout = search.settings.case_timeout

@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -67,7 +68,7 @@ class Tested:
         reference = None if self.reference_given is None else callable_of(self.reference_given, "reference")
         self.inplace, self.double = False, True
         sample = self.sample(0)
-        with _alone():
+        with alone():
             before = torch.get_rng_state()
             self._settle(sample, call)
             self.draws = not torch.equal(before, torch.get_rng_state())
@@ -101,24 +102,27 @@ class Tested:
                         f"Write a function of floating tensors that are not detached inside."
                     )
                 return
-        error = next(e for double, e in errors if not double)
+        refusal = next(e for double, e in errors if not double)
         raise InvalidArgument(
-            f"`inputs` is refused by {self.name}: {type(error).__name__}: {_first_line(error)}. Write a sample call that it takes."
-        ) from error
+            f"`inputs` is refused by {self.name}: {type(refusal).__name__}: {_first_line(refusal)}. Write a sample call "
+            f"that it takes."
+        ) from refusal
 
     def _try(self, point: Point, call: Callable[..., Any], what: str) -> None:
-        with _alone():
+        with alone():
             try:
                 self._called(point, call)
             except Exception as error:
                 raise InvalidArgument(
-                    f"`{what}`={name_of(self.reference_given)} refuses the sample call: {type(error).__name__}: {_first_line(error)}. "
+                    f"`{what}`={name_of(self.reference_given)} refuses the sample call: "
+                    f"{type(error).__name__}: {_first_line(error)}. "
                     f"Write one that takes what {self.name} takes."
                 ) from error
 
     @staticmethod
     def _called(point: Point, call: Callable[..., Any]) -> list[torch.Tensor]:
-        return floats(point.call(call, *point.leaves()))
+        found: list[torch.Tensor] = floats(point.call(call, *point.leaves()))
+        return found
 
     @cached_property
     def offered(self) -> tuple[str, ...]:
@@ -135,14 +139,10 @@ class Tested:
 
     def judge(self, call: Call) -> Judged:
         """Judge one case."""
-        with _alone():
+        with alone():
+            scene = self.scene(call)
             try:
-                scene = self.scene(call)
-                forced = CHECKS[call.check].forces
-                if forced and forced not in call.names:
-                    raise Refused("the check is about another call")
-                self._forwards(scene)
-                found = tuple(CHECKS[call.check].run(scene))
+                found = self._found(scene)
             except Refused as refused:
                 return Judged("refused", reason=str(refused))
             except Exception as error:
@@ -151,8 +151,15 @@ class Tested:
                     return Judged("refused", reason=f"{type(error).__name__}: {_first_line(error)}")
             return Judged("fault" if found else "match", found, scene.kinks, not found and not scene.judged)
 
+    def _found(self, scene: Scene) -> tuple[Mismatch, ...]:
+        check = CHECKS[scene.call.check]
+        if check.forces and check.forces not in scene.call.names:
+            raise Refused("the check is about another call")
+        self._forwards(scene)
+        return tuple(check.run(scene))
+
     def _forwards(self, scene: Scene) -> None:
-        """Call both; a call that the reference refuses is not a case, nor, where there is none, one that the function refuses."""
+        """Call both: what the reference refuses is not a case, nor, where there is none, what the function refuses."""
         point = scene.point
         if self.reference is not None:
             try:
@@ -161,32 +168,26 @@ class Tested:
                 raise Refused(f"the reference raises {type(error).__name__}") from error
         try:
             result = point.call(self.op, *point.leaves())
-            if scene.call.names & {"result-changed-in-place"} and any(map(_overlaps, floats(result))):
-                raise Refused("elements of its result share memory")
-        except Refused:
-            raise
         except Exception as error:
-            if self.reference is None or isinstance(error, _REFUSALS) or (scene.call.names & _DEMANDING and not isinstance(error, _CRASHES)):
+            if self.reference is None or _clear(error, scene):
                 raise Refused(f"the function raises {type(error).__name__} in its forward") from error
             raise
+        if "result-changed-in-place" in scene.call.names and any(map(_overlaps, floats(result))):
+            raise Refused("elements of its result share memory")
 
 
-def _alone() -> Any:
+def _clear(error: Exception, scene: Scene) -> bool:
+    """Is an exception in a forward a refusal, and not a mistake that comes to light?"""
+    return isinstance(error, _REFUSALS) or (bool(scene.call.names & _DEMANDING) and not isinstance(error, _CRASHES))
+
+
+@contextmanager
+def alone() -> Iterator[None]:
     """Let nothing of a case reach the next one."""
-    return _Alone()
-
-
-class _Alone:
-    def __enter__(self) -> None:
-        self.world, self.caught = undisturbed("cpu", poison=True), warnings.catch_warnings()
-        self.world.__enter__()
-        self.caught.__enter__()
+    with undisturbed("cpu", poison=True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(_SEED)
-
-    def __exit__(self, *error: Any) -> None:
-        self.caught.__exit__(*error)
-        self.world.__exit__(*error)
+        yield
 
 
 def _seeded(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,7 +208,11 @@ def _raised(scene: Scene, error: Exception) -> tuple[Mismatch, ...]:
     if ((natural(text) or missing) and scene.reference is None) or narrow:
         return ()
     said = f"it raises {type(error).__name__}{scene.where}: {text}"
-    return (scene.fault("raises", "call", said, expected="an answer", got=f"{type(error).__name__}: {text}", error=type(error).__name__),)
+    return (
+        scene.fault(
+            "raises", "call", said, expected="an answer", got=f"{type(error).__name__}: {text}", error=type(error).__name__
+        ),
+    )
 
 
 def _overlaps(t: torch.Tensor) -> bool:
@@ -216,5 +221,3 @@ def _overlaps(t: torch.Tensor) -> bool:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
-
-

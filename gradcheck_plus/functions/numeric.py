@@ -113,7 +113,12 @@ def additive(terms: Terms, slots: Sequence[int], row: int | None = None) -> bool
             parts[i].view(-1)[element] = at({i: step})
     for seed in range(_DIRECTIONS):
         generator = torch.Generator().manual_seed(seed)
-        signs = {i: (torch.randint(0, 2, sizes[i].shape, generator=generator) * 2 - 1).double() if seed else torch.ones_like(sizes[i]) for i in slots}
+        signs = {
+            i: (torch.randint(0, 2, sizes[i].shape, generator=generator) * 2 - 1).double()
+            if seed
+            else torch.ones_like(sizes[i])
+            for i in slots
+        }
         measured = {i: torch.zeros_like(sizes[i]) for i in slots}
         for i in slots:
             where = _elements(sizes[i].numel())
@@ -126,8 +131,8 @@ def additive(terms: Terms, slots: Sequence[int], row: int | None = None) -> bool
     return True
 
 
-def _elements(count: int) -> list[int]:
-    return list(range(count)) if count <= _MOST else [i * count // _MOST for i in range(_MOST)]
+def _elements(count: int, most: int | None = _MOST) -> list[int]:
+    return list(range(count)) if most is None or count <= most else [i * count // most for i in range(most)]
 
 
 def _at(terms: Terms, slot: int, gradient: torch.Tensor | None, element: int) -> Difference:
@@ -151,7 +156,9 @@ def clear(slope: float, others: Sequence[float], got: float) -> bool:
     """Do the slopes at several steps agree, and better with each other than with what the backward gives?"""
     apart = min(abs(other - slope) for other in others)
     agree = apart <= _AGREE * max(abs(slope), 1e-6)
-    return agree and (not math.isfinite(got) or (apart <= abs(slope - got) / 4 and abs(slope - got) > _FLOOR * max(abs(slope), abs(got), 1.0)))
+    return agree and (
+        not math.isfinite(got) or (apart <= abs(slope - got) / 4 and abs(slope - got) > _FLOOR * max(abs(slope), abs(got), 1.0))
+    )
 
 
 def _along(terms: Terms, slot: int, gradient: torch.Tensor | None, element: int, size: float) -> Difference:
@@ -190,50 +197,66 @@ def _flat(result: Any) -> torch.Tensor:
     return torch.cat([p.double() for p in parts]) if parts else torch.zeros(0, dtype=torch.float64)
 
 
-def jacobian(point: Point, op: Callable[..., Any]) -> tuple[list[Entry], int, int]:
+def jacobian(
+    point: Point, op: Callable[..., Any], *, eps: float | None = None, most: int | None = _MOST
+) -> tuple[list[Entry], int, int]:
     """Compare every entry of the Jacobian.
 
+    Args:
+        point: where.
+        op: the function.
+        eps: the step; by default relative to each element.
+        most: elements of one tensor that are looked at; None for all.
+
     Returns:
-        The wrong entries (slot, index of the input element, output element, expected, got), how many were left out, and how many
+        The wrong entries (slot, index of the input element, output element, expected, got), how many were left out, and how
+        many
         were compared.
     """
     outputs = _Outputs(point, op)
     leaves = point.leaves()
     y = _flat(point.call(op, *leaves))
     wanted = [leaves[i] for i in point.needed]
-    rows = _elements(y.numel())
+    rows = _elements(y.numel(), most)
     if not y.requires_grad or not bool(y.isfinite().all()):
         return [], 0, 0
-    found = [torch.autograd.grad(y[j], wanted, retain_graph=True, allow_unused=True) for j in rows]
+    eye = torch.zeros(len(rows), y.numel(), dtype=torch.float64)
+    eye[range(len(rows)), rows] = 1.0
+    found = [torch.autograd.grad(y, wanted, e, retain_graph=True, allow_unused=True) for e in eye]
     wrong: list[Entry] = []
     left_out = compared_entries = 0
     for k, slot in enumerate(point.needed):
-        given = [None if f[k] is None else as_real(f[k].detach()).reshape(-1) for f in found]
-        for element in _elements(outputs.inputs[slot].numel()):
-            columns = _Column(outputs, slot, element)
-            for n, j in enumerate(rows):
-                g = given[n]
-                verdict, expected, got = columns.judged(j, 0.0 if g is None else float(g[element]))
-                left_out += verdict == "inconclusive"
-                compared_entries += verdict != "inconclusive"
-                if verdict == "fault" and not additive(outputs, point.needed, j):
-                    left_out += 1
-                elif verdict == "fault":
-                    shape = outputs.inputs[slot].shape
-                    index = [int(i) for i in torch.unravel_index(torch.tensor(element), shape)] if shape else []
-                    wrong.append((slot, index, j, expected, got))
+        size = outputs.inputs[slot].numel()
+        given = torch.stack(
+            [torch.zeros(size, dtype=torch.float64) if f[k] is None else as_real(f[k].detach()).reshape(-1) for f in found]
+        )
+        for element in _elements(size, most):
+            column = _Column(outputs, slot, element, eps)
+            suspicious, kinks = column.first(rows, given[:, element])
+            left_out += kinks
+            compared_entries += len(rows) - kinks
+            for n in suspicious:
+                verdict, expected, got = column.judged(rows[n], float(given[n, element]))
+                if verdict == "match":
+                    continue
+                if verdict == "inconclusive" or not additive(outputs, point.needed, rows[n]):
+                    left_out, compared_entries = left_out + 1, compared_entries - 1
+                    continue
+                shape = outputs.inputs[slot].shape
+                index = [int(i) for i in torch.unravel_index(torch.tensor(element), shape)] if shape else []
+                wrong.append((slot, index, rows[n], expected, got))
     return wrong, left_out, compared_entries
 
 
 class _Column:
     """The differences of all outputs along one element, at several steps, each taken when it is first asked for."""
 
-    def __init__(self, outputs: _Outputs, slot: int, element: int) -> None:
+    def __init__(self, outputs: _Outputs, slot: int, element: int, eps: float | None) -> None:
         self.outputs, self.slot, self.element = outputs, slot, element
-        self.size = float(outputs.inputs[slot].reshape(-1)[element].abs()) or 1.0
-        self.taken: dict[float, tuple[list[float], list[float]]] = {}
+        self.size = float(outputs.inputs[slot].reshape(-1)[element].abs()) or 1.0 if eps is None else eps / STEP
+        self.taken: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def at(self, scale: float) -> tuple[list[float], list[float]]:
+    def at(self, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Return slopes and bends at a step."""
         if scale not in self.taken:
             h = STEP * self.size * scale
@@ -243,16 +266,28 @@ class _Column:
                 self.outputs.outputs([x + sign * step if i == self.slot else x for i, x in enumerate(self.outputs.inputs)])[0]
                 for sign in (1, -1)
             )
-            here = self.outputs.here[0]
-            self.taken[scale] = (((up - down) / (2 * h)).tolist(), ((up - 2 * here + down).abs() / h).tolist())
+            self.taken[scale] = (up - down) / (2 * h), (up - 2 * self.outputs.here[0] + down).abs() / h
         return self.taken[scale]
+
+    def first(self, rows: Sequence[int], got: torch.Tensor) -> tuple[list[int], int]:
+        """Compare a whole column at the usual step: which entries are not plainly right, and how many are at kinks."""
+        here = self.outputs.here[0]
+        chosen = slice(None) if len(rows) == len(here) else list(rows)  # a list is copied by
+        slope, bend, here = (*(found[chosen] for found in self.at(1.0)), here[chosen].abs())
+        tolerance = RELATIVE * (got.abs() + slope.abs()) + ROUNDING * here / self.size
+        error = (slope - got).abs()
+        right = error <= tolerance
+        if not bool(slope.isfinite().all() and bend.isfinite().all()):
+            return [], len(rows)  # a slope that is infinite makes NaN of the zeros in other rows
+        kink = ~right & ((error <= tolerance + bend) | ~slope.isfinite() | ~bend.isfinite())
+        return (~right & ~kink).nonzero().reshape(-1).tolist(), int(kink.sum())
 
     def judged(self, row: int, got: float) -> tuple[str, float, float]:
         """Judge one entry: wrong only if it is so at several steps whose slopes agree."""
         size = abs(float(self.outputs.here[0][row]))
         slopes: list[float] = []
         for scale in (1.0, *_SCALES):
-            slope, bend = (found[row] for found in self.at(scale))
+            slope, bend = (float(found[row]) for found in self.at(scale))
             tolerance = RELATIVE * (abs(got) + abs(slope)) + ROUNDING * size / self.size
             verdict = judged(slope, got, tolerance, bend)
             if verdict != "fault":

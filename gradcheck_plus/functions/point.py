@@ -52,7 +52,7 @@ class Slot:
 
     def leaf(self) -> torch.Tensor:
         """Return the leaf, a new one every time."""
-        made = support.leaf(self.value, LAYOUTS[self.layout], self.grad)
+        made: torch.Tensor = support.leaf(self.value, LAYOUTS[self.layout], self.grad)
         if self.main_grad:
             made.main_grad = torch.zeros_like(made)
             if self.main_grad == 2:

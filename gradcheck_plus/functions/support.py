@@ -98,7 +98,7 @@ def expanded(t):
     return t[:1].expand(t.shape)
 
 
-def leaf(value, layout=None, grad=True):
+def leaf(value, layout=None, grad=True):  # noqa: FBT002 - as repros call it
     """A tensor of its own with these values."""
     made = value.detach().clone(memory_format=torch.contiguous_format)
     made = (layout(made) if layout else made).detach()
@@ -151,13 +151,13 @@ def shown(t):
 
 def vjp(ys, made, cotangents, **options):
     """The gradients of some leaves for cotangents of some outputs."""
-    pairs = [(y, c) for y, c in zip(ys, cotangents) if y.requires_grad and c is not None]
+    pairs = [(y, c) for y, c in zip(ys, cotangents, strict=False) if y.requires_grad and c is not None]
     wanted = [t for t in made if t.requires_grad]
     if not pairs or not wanted:
         return [None for _ in made]
     found = torch.autograd.grad([y for y, _ in pairs], wanted, [c for _, c in pairs], allow_unused=True, **options)
-    found = iter(found)
-    return [next(found) if t.requires_grad else None for t in made]
+    each = iter(found)
+    return [next(each) if t.requires_grad else None for t in made]
 
 
 def size(t):

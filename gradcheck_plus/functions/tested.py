@@ -57,7 +57,8 @@ def callable_of(op: Any, what: str = "op") -> Callable[..., Any]:
             f"`{what}`={op!r} is {'a class' if isinstance(op, type) else f'of type {type(op).__name__}'}, not a function. "
             f"Write a torch.autograd.Function, its `apply`, or a callable."
         )
-    return op
+    call: Callable[..., Any] = op
+    return call
 
 
 def function_class(op: Any) -> type[torch.autograd.Function] | None:
@@ -155,7 +156,9 @@ def _spelled(value: Any, path: str, sample: Sample) -> str:
     """Return the code of a value, and note its tensors."""
     if isinstance(value, torch.Tensor):
         taken = {a.variable for a in sample.arguments}
-        variable = path if path.isidentifier() and path not in taken | {"op", "y", "z", "torch"} else f"t{len(sample.arguments)}"
+        variable = (
+            path if path.isidentifier() and path not in taken | {"op", "y", "z", "torch"} else f"t{len(sample.arguments)}"
+        )
         sample.arguments.append(Argument(path, variable, value.detach(), value.requires_grad))
         return variable
     if type(value) in (tuple, list):

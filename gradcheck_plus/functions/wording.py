@@ -37,8 +37,7 @@ def gradient_text(
     """Return the sentence about one gradient that is wrong."""
     where = f" when {when}" if when else ""
     if got is None or expected is None:
-        said = ("None", "a tensor") if got is None else ("a tensor", "None")
-        return f"gradient of `{name}` is wrong{where}: got {said[0]}, expected {said[1]}"
+        return f"gradient of `{name}` is wrong{where}: got {_presence(got)}, expected {_presence(expected)}"
     if got.shape != expected.shape:
         return f"gradient of `{name}` is wrong{where}: got shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
     a, b = wide(got.detach()), wide(expected.detach())
@@ -52,6 +51,10 @@ def gradient_text(
     said = f"{text}{' ' if places else ''}{places}{count}"
     looks = _looks(a[wrong], b[wrong])
     return f"{said}; {looks}" if looks else said
+
+
+def _presence(t: torch.Tensor | None) -> str:
+    return "None" if t is None else "a tensor"
 
 
 def differing(got: torch.Tensor, expected: torch.Tensor, allowed: torch.Tensor | float) -> torch.Tensor:

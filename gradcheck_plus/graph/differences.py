@@ -19,20 +19,19 @@ _DIRECTIONS = 2
 
 
 class Differentiable(Protocol):
-    """A forward in float64 at one point, as `gradcheck_plus.graph.redoing.Point` is one.
-
-    Attributes:
-        inputs: what it is a function of.
-        cotangents: what its outputs are multiplied by before they are added up.
-        here: its outputs at this point.
-    """
+    """A forward in float64 at one point, as `gradcheck_plus.graph.redoing.Point` is one."""
 
     @property
-    def inputs(self) -> Sequence[torch.Tensor]: ...
+    def inputs(self) -> Sequence[torch.Tensor]:
+        """What it is a function of."""
+
     @property
-    def cotangents(self) -> Sequence[torch.Tensor]: ...
+    def cotangents(self) -> Sequence[torch.Tensor]:
+        """What its outputs are multiplied by before they are added up."""
+
     @property
-    def here(self) -> Sequence[torch.Tensor]: ...
+    def here(self) -> Sequence[torch.Tensor]:
+        """Its outputs at this point."""
 
     def outputs(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """Return the outputs for other inputs."""
@@ -62,7 +61,7 @@ def differences(point: Differentiable, slot: int, gradient: torch.Tensor | None)
 
 
 def difference(point: Differentiable, slot: int, gradient: torch.Tensor | None, step: torch.Tensor) -> Difference:
-    """Compare the gradient of one input with a difference along one direction, whose elements are as large as the input's own."""
+    """Compare the gradient of one input with a difference along a direction, as large in each element as the input."""
     above, below = (_moved(point, slot, sign * STEP * step) for sign in (1, -1))
     slope, bend, size = 0.0, 0.0, 0.0
     for g, up, here, down in zip(point.cotangents, above, point.here, below, strict=True):

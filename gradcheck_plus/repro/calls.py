@@ -48,7 +48,11 @@ def call_repro(case: Case, mismatch: Mismatch, tested: Tested, *, target: str, r
         used += "\n\n\n" + _SEEDED
         body = body.replace("subject", "seeded(subject)").replace("reference,", "seeded(reference),")
     text = "\n".join([subject, used, body])
-    standard = [f"import {name}" for name in ("gc", "importlib.util", "itertools", "sys", "weakref") if re.search(rf"\b{name.partition('.')[0]}\.", text)]
+    standard = [
+        f"import {name}"
+        for name in ("gc", "importlib.util", "itertools", "sys", "weakref")
+        if re.search(rf"\b{name.partition('.')[0]}\.", text)
+    ]
     head = '"""' + "\n".join(textwrap.wrap(mismatch.message.replace("\\", "/"), _WIDTH)) + '\n"""'
     load = LOAD if "= load(" in subject else ""
     parts = [head, "\n".join(standard), "import torch", load.strip("\n"), subject, used, body]
@@ -62,12 +66,12 @@ def _imported(target: str, name: str, given: object) -> str:
     return "\n".join([*lines, f"{name} = {name}.apply"] if isinstance(given, type) and function_class(given) else lines)
 
 
-_SEEDED = '''def seeded(function):
+_SEEDED = """def seeded(function):
     def same(*args, **kwargs):
         torch.manual_seed(0)
         return function(*args, **kwargs)
 
-    return same'''
+    return same"""
 
 
 # the proof --------------------------------------------------------------------------------------------------------------
@@ -92,7 +96,8 @@ def _proof(scene: Scene, mismatch: Mismatch) -> list[str] | None:
         if not wrong:
             return None
         slot, index, row, *_ = wrong[0]
-        loss = f"torch.cat([(torch.view_as_real(y) if y.is_complex() else y).reshape(-1) for y in floats(call(op, *leaves))])[{row}]"
+        each = "(torch.view_as_real(y) if y.is_complex() else y).reshape(-1)"
+        loss = f"torch.cat([{each} for y in floats(call(op, *leaves))])[{row}]"
         return [_slope_text(scene.point, slot, index, loss)]
     return None
 
@@ -106,7 +111,8 @@ def _by_reference(scene: Scene, mismatch: Mismatch) -> list[str]:
         lines = [
             "for got, expected in zip(floats(call(subject, *leaves())), floats(call(reference, *leaves())), strict=True):",
             "    keep = expected.isfinite() if expected.shape == got.shape else ...",
-            f"    torch.testing.assert_close(got[keep], expected[keep], rtol=0, atol={_output_limit(scene)!r}, check_dtype=False)",
+            f"    options = {{'rtol': 0, 'atol': {_output_limit(scene)!r}, 'check_dtype': False}}",
+            "    torch.testing.assert_close(got[keep], expected[keep], **options)",
         ]
         return ["\n".join(lines)]
     expected = gradients(scene.point.run, scene.reference, scene.point.leaves, scene.point.times)
@@ -200,7 +206,11 @@ def _leaves(point: Point) -> str:
 def _literal(value: torch.Tensor) -> str:
     if not value.numel():
         return f"torch.empty({tuple(value.shape)}, dtype={value.dtype})"
-    wide = value.to(torch.complex128 if value.is_complex() else torch.float64) if value.is_floating_point() or value.is_complex() else value
+    wide = (
+        value.to(torch.complex128 if value.is_complex() else torch.float64)
+        if value.is_floating_point() or value.is_complex()
+        else value
+    )
     text = re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(wide.tolist()))
     return f"torch.tensor({text}, dtype={value.dtype})"
 
@@ -231,4 +241,3 @@ def _vocabulary(text: str) -> str:
 def _definitions() -> dict[str, str]:
     tree = ast.parse(Path(support.__file__).read_text(encoding="utf-8"))
     return {n.name: _without_docstring(ast.unparse(n)) for n in tree.body if isinstance(n, ast.FunctionDef)}
-

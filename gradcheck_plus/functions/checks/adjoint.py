@@ -19,7 +19,10 @@ def check(scene: Scene):
     with forward_ad.dual_level():
         leaves = point.leaves()
         tangents = [weights(t, 2) if i in point.needed else None for i, t in enumerate(leaves)]
-        duals = [t if v is None else forward_ad.make_dual(t.detach().clone(memory_format=torch.contiguous_format), v) for t, v in zip(leaves, tangents, strict=True)]
+        duals = [
+            t if v is None else forward_ad.make_dual(t.detach().clone(memory_format=torch.contiguous_format), v)
+            for t, v in zip(leaves, tangents, strict=True)
+        ]
         try:
             outputs = floats(point.call(scene.op, *duals))
         except (NotImplementedError, RuntimeError) as error:
@@ -32,7 +35,8 @@ def check(scene: Scene):
     if not abs(forward) < float("inf") or not abs(reverse) < float("inf"):
         scene.refuse("a derivative is not finite")
     if abs(forward - reverse) > _TOLERANCE * max(scale, abs(forward), 1e-6):
-        said = f"forward and reverse mode are not adjoint{scene.where}: <c, Jv> is {number(forward)}, <J^T c, v> is {number(reverse)}"
+        said = f"forward and reverse mode are not adjoint{scene.where}: <c, Jv> is {number(forward)}"
+        said += f", <J^T c, v> is {number(reverse)}"
         yield scene.fault("value", "call", said, expected=number(forward), got=number(reverse))
 
 

@@ -47,7 +47,9 @@ class Scene:
     judged: int = 0
     notes: list[str] = field(default_factory=list)
 
-    def fault(self, kind: MismatchKind, leaf: str, said: str, *, expected: str = "", got: str = "", error: str = "") -> Mismatch:
+    def fault(
+        self, kind: MismatchKind, leaf: str, said: str, *, expected: str = "", got: str = "", error: str = ""
+    ) -> Mismatch:
         """Return what this check found."""
         rank = CHECKS[self.call.check].rank + (10 if self.call.names & EXTREME else 0)
         return mismatch(kind, self.call.check, leaf, said, expected=expected, got=got, error=error, rank=rank)
@@ -94,7 +96,9 @@ Core = Callable[..., Iterator[tuple[int | None, MismatchKind, str]]]
 
 def natural(text: str) -> bool:
     """Is this how plain autograd itself refuses: a change in place that cannot be, or a derivative that there is none of?"""
-    in_place = re.search("modified by an inplace operation|in-place|inplace|more than one element of the written-to tensor", text)
+    in_place = re.search(
+        "modified by an inplace operation|in-place|inplace|more than one element of the written-to tensor", text
+    )
     return "custom Function" not in text and bool(in_place or "not implemented" in text or "derivative for" in text)
 
 

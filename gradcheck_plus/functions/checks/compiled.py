@@ -17,10 +17,15 @@ def check(scene: Scene):
         outputs = [floats(point.call(op, *point.leaves())) for op in (scene.op, compiled)]
     for n, (a, b) in enumerate(zip(*outputs, strict=True)):
         if not near(a, b):
-            yield scene.fault("value", f"output {n}", f"output {n} is wrong under torch.compile{scene.where}: got {shown(b)}, expected {shown(a)}")
+            yield scene.fault(
+                "value",
+                f"output {n}",
+                f"output {n} is wrong under torch.compile{scene.where}: got {shown(b)}, expected {shown(a)}",
+            )
     for slot, (e, g) in enumerate(zip(expected, got, strict=True)):
         if not near(e, g):
-            said = f"gradient of `{scene.names[slot]}` is wrong under torch.compile{scene.where}: got {shown(g)}, expected {shown(e)}"
+            said = f"gradient of `{scene.names[slot]}` is wrong under torch.compile{scene.where}: got {shown(g)}"
+            said += f", expected {shown(e)}"
             yield scene.fault("value", scene.names[slot], said)
 
 

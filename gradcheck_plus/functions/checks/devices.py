@@ -22,8 +22,8 @@ def check(scene: Scene):
     expected = gradients(point.run, scene.op, point.leaves, point.times)
     got = gradients(there.run, scene.op, there.leaves, point.times)
     scene.judged += 1
-    for slot, (g, e) in enumerate(zip(got, expected, strict=True)):
-        g = None if g is None else g.cpu()
+    here = [None if g is None else g.cpu() for g in got]
+    for slot, (g, e) in enumerate(zip(here, expected, strict=True)):
         limit = _TOLERANCE * max(size(e), 1.0)
         if (g is None) != (e is None) or (g is not None and e is not None and bool(((g - e).abs() > limit).any())):
             said = gradient_text(scene.names[slot], g, e, f"it runs on CUDA{' and ' if scene.when else ''}{scene.when}", limit)

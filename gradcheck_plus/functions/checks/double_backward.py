@@ -14,7 +14,10 @@ from gradcheck_plus.functions.wording import number, numbers
 def first_order(op, call, leaves):
     """What the gradient of a loss that is not linear in the result adds up to, as something that can be differentiated."""
     with torch.enable_grad():
-        made = [t if t.requires_grad else t.detach().requires_grad_() if t.is_floating_point() or t.is_complex() else t for t in leaves]
+        made = [
+            t if t.requires_grad else t.detach().requires_grad_() if t.is_floating_point() or t.is_complex() else t
+            for t in leaves
+        ]
         ys = [y for y in floats(call(op, *made)) if y.requires_grad]
         wanted = [t for t in made if t.requires_grad]
         loss = sum(terms(y * y / 2 + y).sum() for y in ys)
@@ -47,7 +50,8 @@ def check(scene: Scene):
         how = "lost" if lost else "wrong"
         hint = "; what the backward uses has no graph: it was not saved with save_for_backward, or was detached"
         hint = "; it is not finite" if infinite else hint
-        said = f"second derivative by `{name}` is silently {how}{scene.where}: got {numbers([w.got or 0.0 for w in shown])}, expected"
+        said = f"second derivative by `{name}` is silently {how}{scene.where}: got {numbers([w.got or 0.0 for w in shown])}"
+        said += ", expected"
         said += f" {numbers([w.expected for w in shown])}, or an exception{hint}"
         yield scene.fault("value", name, said, expected=number(shown[0].expected), got=number(shown[0].got or 0.0))
 

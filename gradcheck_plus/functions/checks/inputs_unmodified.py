@@ -13,9 +13,9 @@ def unmodified(op, call, leaves, names):
     given = []
 
     def watched(*args, **kwargs):
-        args = [a.clone() if torch.is_tensor(a) else a for a in args]
-        given.append(([a for a in args if torch.is_tensor(a)], [leaf(a, grad=False) for a in args if torch.is_tensor(a)]))
-        return op(*args, **kwargs)
+        own = [a.clone() if torch.is_tensor(a) else a for a in args]
+        given.append(([a for a in own if torch.is_tensor(a)], [leaf(a, grad=False) for a in own if torch.is_tensor(a)]))
+        return op(*own, **kwargs)
 
     made = leaves()
     result = call(watched, *made)
@@ -25,7 +25,7 @@ def unmodified(op, call, leaves, names):
         if when == "backward":
             vjp(ys, made, [weights(y) for y in ys])
         for values, before in given:
-            for n, (a, b) in enumerate(zip(values, before)):
+            for n, (a, b) in enumerate(zip(values, before, strict=False)):
                 changed = not bool(((a == b) | (a != a)).all())
                 if changed and not (when == "forward" and a.data_ptr() in returned):
                     behind = ", and autograd cannot know" if when == "forward" and a._version == 0 else ""

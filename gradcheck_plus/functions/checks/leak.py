@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import Any
 
 import torch
 
@@ -14,14 +15,14 @@ def leaked(op, call, leaves, names):
     if isinstance(op, torch.nn.Module):
         return
     for backward in (True, False):
-        seen = []
+        seen: list[Any] = []
 
         def watched(*args, **kwargs):
-            args = [a.clone() if torch.is_tensor(a) else a for a in args]
-            seen.extend(weakref.ref(a) for a in args if torch.is_tensor(a))
-            return op(*args, **kwargs)
+            own = [a.clone() if torch.is_tensor(a) else a for a in args]
+            seen.extend(weakref.ref(a) for a in own if torch.is_tensor(a))
+            return op(*own, **kwargs)
 
-        def used():
+        def used() -> None:
             made = leaves()
             ys = floats(call(watched, *made))
             if backward:

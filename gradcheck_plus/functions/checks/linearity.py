@@ -15,7 +15,7 @@ def linear(op, call, leaves, names):
         ("the sum of two cotangents", lambda y: weights(y) + weights(y, 3), lambda a, b: a + b),
     ):
         found = pulled(op, call, leaves, cotangent)
-        for slot, (a, b, c) in enumerate(zip(one, two, found)):
+        for slot, (a, b, c) in enumerate(zip(one, two, found, strict=False)):
             if a is None or b is None or not finite(a, b):
                 continue
             if not near(combined(a, b), c, size(a) + size(b)):

@@ -6,7 +6,6 @@ from gradcheck_plus.functions.checks.check import Check, by
 from gradcheck_plus.functions.support import near, pulled, shown
 
 
-
 def masked(op, call, leaves, names):
     """Freeze every subset of the arguments that require grad."""
     every = pulled(op, call, leaves)

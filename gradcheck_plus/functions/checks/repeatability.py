@@ -21,12 +21,16 @@ def repeated(op, call, leaves, names):
             return a is b
         return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
-    for n, (a, b) in enumerate(zip(outputs, outputs2)):
+    for n, (a, b) in enumerate(zip(outputs, outputs2, strict=False)):
         if not same(a, b):
             yield None, "not-repeatable", f"output {n} is not the same when it is called again with the same seed"
-    for slot, (a, b) in enumerate(zip(gradients, gradients2)):
+    for slot, (a, b) in enumerate(zip(gradients, gradients2, strict=False)):
         if not same(a, b):
-            yield slot, "not-repeatable", f"gradient of {names[slot]} is not the same when it is called again with the same seed"
+            yield (
+                slot,
+                "not-repeatable",
+                f"gradient of {names[slot]} is not the same when it is called again with the same seed",
+            )
 
 
 CHECK = Check(

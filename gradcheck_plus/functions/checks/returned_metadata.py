@@ -5,6 +5,7 @@ import torch
 from gradcheck_plus.functions.checks.check import Check, Scene
 from gradcheck_plus.functions.support import floats, weights
 from gradcheck_plus.functions.tested import function_class
+from gradcheck_plus.mismatch import MismatchKind
 
 
 def check(scene: Scene):
@@ -27,11 +28,12 @@ def check(scene: Scene):
         if found is None or slot is None:
             continue
         t, name = leaves[slot], scene.names[slot]
-        for kind, got, expected in (
+        facts: tuple[tuple[MismatchKind, object, object], ...] = (
             ("shape", tuple(found.shape), tuple(t.shape)),
             ("dtype", found.dtype, t.dtype),
             ("device", found.device, t.device),
-        ):
+        )
+        for kind, got, expected in facts:
             if got != expected:
                 said = f"the backward returns a gradient of {kind} {got} for `{name}`, which has {kind} {expected}{scene.where}"
                 yield scene.fault(kind, name, f"{said}; the engine changes it silently", expected=str(expected), got=str(got))

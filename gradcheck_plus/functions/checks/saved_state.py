@@ -12,12 +12,12 @@ def saved(op, call, leaves, names):
         return
     expected = pulled(op, call, leaves)
     for target in [*range(len(names)), "the result"]:
-        given = []
+        given: list[torch.Tensor] = []
 
         def watched(*args, **kwargs):
-            args = [a.clone() if torch.is_tensor(a) else a for a in args]
-            given.extend(a for a in args if torch.is_tensor(a))
-            return op(*args, **kwargs)
+            own = [a.clone() if torch.is_tensor(a) else a for a in args]
+            given.extend(a for a in own if torch.is_tensor(a))
+            return op(*own, **kwargs)
 
         made = leaves()
         ys = floats(call(watched, *made))
@@ -30,7 +30,7 @@ def saved(op, call, leaves, names):
         except RuntimeError:  # as plain autograd does where it matters
             continue
         what = target if isinstance(target, str) else f"argument {target}"
-        for slot, (g, e) in enumerate(zip(got, expected)):
+        for slot, (g, e) in enumerate(zip(got, expected, strict=False)):
             if not near(e, g):
                 said = f"gradient of {names[slot]} is silently wrong when {what} is changed in place before the backward"
                 hint = "; it is kept on ctx or as .data, and not in save_for_backward"

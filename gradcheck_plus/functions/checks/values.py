@@ -1,5 +1,6 @@
 """Outputs and gradients against the reference; without one, gradients against central differences of the forward."""
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -80,7 +81,11 @@ def allowed(scene: Scene, reference: Callable[..., Any], expected: Sequence[torc
 
 def coarsest(scene: Scene) -> tuple[float, float]:
     """Return the unit roundoff of the least precise dtype, and how many of them are allowed."""
-    names = {str(wide(s.value).dtype if scene.double else s.value.dtype).removeprefix("torch.") for s in scene.point.slots if s.floating}
+    names = {
+        str(wide(s.value).dtype if scene.double else s.value.dtype).removeprefix("torch.")
+        for s in scene.point.slots
+        if s.floating
+    }
     names |= {scene.point.autocast, scene.narrowest}
     known = [n for n in names if n in UNIT] or ["float32" if "complex64" in names else "float64"]
     coarse = max(known, key=lambda n: UNIT[n])
@@ -94,10 +99,10 @@ def _error(e: torch.Tensor, t: torch.Tensor) -> float:
 
 
 def _gradients(point: Any, op: Callable[..., Any]) -> list[torch.Tensor | None]:
-    try:
-        return gradients(point.run, op, point.leaves)
-    except Exception:  # the truth cannot be had; rounding has to do
-        return [None for _ in point.slots]
+    found: list[torch.Tensor | None] = [None for _ in point.slots]
+    with contextlib.suppress(Exception):  # where the truth cannot be had, rounding has to do
+        found = gradients(point.run, op, point.leaves)
+    return found
 
 
 def _nudged(scene: Scene, op: Callable[..., Any]) -> list[torch.Tensor | None]:
@@ -121,7 +126,9 @@ def _outputs(scene: Scene, reference: Callable[..., Any]) -> Iterator[Mismatch]:
     for n, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         name = f"output {n}" if len(ours) > 1 else "the output"
         if a.shape != b.shape:
-            yield scene.fault("shape", name, f"{name} has shape {tuple(a.shape)}{scene.where}, that of the reference {tuple(b.shape)}")
+            yield scene.fault(
+                "shape", name, f"{name} has shape {tuple(a.shape)}{scene.where}, that of the reference {tuple(b.shape)}"
+            )
             continue
         limit = limits[n]
         wrong = differing(wide(a), wide(b), limit)
@@ -163,6 +170,9 @@ def _by_differences(scene: Scene) -> Iterator[Mismatch]:
     point = scene.point
     if not scene.double:
         scene.refuse("differences need float64")
+    with torch.no_grad():
+        if not all(bool(y.isfinite().all()) for y in floats(point.call(scene.op, *point.leaves()))):
+            scene.refuse("an output is not finite")  # nor is its gradient, even where nobody uses it
     got = gradients(point.run, scene.op, point.leaves, point.times)
     wrong, kinks = compared(point, scene.op, got)
     scene.kinks += kinks
@@ -179,7 +189,8 @@ def _wrong(scene: Scene, found: Sequence[Wrong]) -> Mismatch:
     ratios = [w.got / w.expected if w.got is not None and w.expected else math.nan for w in found]
     same = len(ratios) > 1 and max(ratios) - min(ratios) <= 1e-4 * abs(ratios[0])
     looks = f"; it is {number(ratios[0])} times what it should be" if same else ""
-    said = f"gradient of `{name}` is wrong{scene.where}: got {got}, expected {expected} by central differences{places}{count}{looks}"
+    said = f"gradient of `{name}` is wrong{scene.where}: got {got}, expected {expected} by central differences"
+    said += f"{places}{count}{looks}"
     return scene.fault("presence" if found[0].got is None else "value", name, said, expected=expected, got=got)
 
 

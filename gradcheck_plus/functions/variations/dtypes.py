@@ -1,12 +1,14 @@
 """Other dtypes."""
 
+from collections.abc import Callable
+
 import torch
 
 from gradcheck_plus.functions.point import Point, Slot
 from gradcheck_plus.functions.variations.variant import Variant
 
 
-def _all_to(dtype: torch.dtype):
+def _all_to(dtype: torch.dtype) -> Callable[[Point, Slot, int], None]:
     def make(point: Point, _: Slot, __: int) -> None:
         for slot in point.slots:
             if slot.value.is_floating_point():

@@ -1,10 +1,12 @@
 """Other layouts of arguments in memory."""
 
+from collections.abc import Callable
+
 from gradcheck_plus.functions.point import Point, Slot
 from gradcheck_plus.functions.variations.variant import Variant
 
 
-def _layout(name: str):
+def _layout(name: str) -> Callable[[Point, Slot, int], None]:
     def make(_: Point, slot: Slot, __: int) -> None:
         slot.layout = name
 

@@ -1,5 +1,7 @@
 """Other sizes: equal sizes of all tensors together, or one dimension of one tensor alone."""
 
+from collections.abc import Callable
+
 import torch
 
 from gradcheck_plus.functions.point import Point, Slot
@@ -23,11 +25,11 @@ def resized(value: torch.Tensor, dim: int, size: int) -> torch.Tensor:
     return found * scale.to(value.dtype)
 
 
-def _resize(point: Point, slot: Slot, choice: int, size_of: object) -> None:
+def _resize(point: Point, slot: Slot, choice: int, size_of: Callable[[int], int]) -> None:
     dims = slot.value.dim()
     dim, alone = choice % dims, choice // dims % 2 == 1
     old = slot.value.shape[dim]
-    size = size_of(old)  # type: ignore[operator]
+    size = size_of(old)
     for s in [slot] if alone else point.slots:
         for d, n in enumerate(s.value.shape):
             if (s is slot and d == dim) or (not alone and n == old):
@@ -36,10 +38,10 @@ def _resize(point: Point, slot: Slot, choice: int, size_of: object) -> None:
                     s.value = made
 
 
-def _to(*sizes: object):
+def _to(*sizes: Callable[[int], int]) -> Callable[[Point, Slot, int], None]:
     def make(point: Point, slot: Slot, choice: int) -> None:
         size = sizes[choice // (2 * slot.value.dim()) % len(sizes)]
-        _resize(point, slot, choice, size if callable(size) else lambda _: size)
+        _resize(point, slot, choice, size)
 
     return make
 
@@ -49,7 +51,7 @@ def _has_dimensions(slot: Slot) -> bool:
 
 
 TABLE = (
-    Variant("other-size", _to(lambda n: 2 * n, lambda n: n + 1, lambda n: max(n - 1, 1), 3), fits=_has_dimensions),
-    Variant("size-one", _to(1), fits=_has_dimensions),
-    Variant("size-zero", _to(0), fits=_has_dimensions),
+    Variant("other-size", _to(lambda n: 2 * n, lambda n: n + 1, lambda n: max(n - 1, 1), lambda _: 3), fits=_has_dimensions),
+    Variant("size-one", _to(lambda _: 1), fits=_has_dimensions),
+    Variant("size-zero", _to(lambda _: 0), fits=_has_dimensions),
 )

@@ -32,6 +32,8 @@ TABLE = (
     Variant("result-changed-in-place", _in_place),
     Variant("one-output-used", _use("found = floats(y)", "return terms(found[CHOICE % len(found)])")),
     Variant("two-calls", _use("z = CALL2", "return torch.cat([terms(y), terms(z)])")),
-    Variant("called-in-a-loop", _use("found = terms(y)", "for _ in range(2):", "    found = found + terms(CALL)", "return found")),
+    Variant(
+        "called-in-a-loop", _use("found = terms(y)", "for _ in range(2):", "    found = found + terms(CALL)", "return found")
+    ),
     Variant("two-backwards", _twice),
 )

@@ -1,12 +1,14 @@
 """Other values."""
 
+from collections.abc import Callable
+
 import torch
 
 from gradcheck_plus.functions.point import Point, Slot
 from gradcheck_plus.functions.variations.variant import Variant
 
 
-def _factor(*factors: float):
+def _factor(*factors: float) -> Callable[[Point, Slot, int], None]:
     def make(_: Point, slot: Slot, choice: int) -> None:
         slot.value = slot.value * factors[choice % len(factors)]
 
