@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gradcheck_plus import strategies, subjects
     from gradcheck_plus.case import Case
     from gradcheck_plus.checks import (
+        assert_right_function,
         assert_same_gradients,
         check_checkpoint,
         check_function,
@@ -43,6 +44,7 @@ __all__ = [
     "Recording",
     "Settings",
     "__version__",
+    "assert_right_function",
     "assert_same_gradients",
     "check_checkpoint",
     "check_function",
@@ -71,6 +73,7 @@ _HOMES = {
     "Partner": "gradcheck_plus.operations",
     "Recording": "gradcheck_plus.graph",
     "Settings": "gradcheck_plus.settings",
+    "assert_right_function": "gradcheck_plus.checks",
     "assert_same_gradients": "gradcheck_plus.checks",
     "check_checkpoint": "gradcheck_plus.checks",
     "check_function": "gradcheck_plus.checks",

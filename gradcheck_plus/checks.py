@@ -20,7 +20,8 @@ from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.runner import LocalRunner, check_device
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import GradientMismatch, InvalidArgument
-from gradcheck_plus.execute.targets import importable, named
+from gradcheck_plus.execute.targets import importable, load, named
+from gradcheck_plus.functions.judging import Tested
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
 from gradcheck_plus.results import CheckResult, Costs, Counts, Excused, Pairs, mismatch_text
@@ -258,6 +259,31 @@ def assert_same_gradients(
     if verdict.faults:
         again = f"  the case, to run it again: gp.Case.from_json({case.to_json()!r})"
         raise GradientMismatch(f"{mismatch_text(subject.name, case, verdict.faults, verdict.rule)}\n\n{again}")
+
+
+def assert_right_function(case: Case, op: Any) -> None:
+    """Assert that a function is right in one case, drawn by `gradcheck_plus.strategies.calls` or written by `check_function`.
+
+    Args:
+        case: the case; it names the sample call and the reference.
+        op: the function.
+
+    Raises:
+        GradientMismatch: it is wrong; the message says what.
+        InvalidArgument: the case is none of a function, or the function refuses the sample call.
+
+    Example:
+        >>> import torch, gradcheck_plus as gp
+        >>> from gradcheck_plus.case import Call, Program
+        >>> gp.assert_right_function(gp.Case(Program(()), (), (), call=Call("values")), lambda x: torch.sin(x))
+    """
+    __tracebackhide__ = True
+    if case.call is None:
+        raise InvalidArgument("`case` is none of a function. Draw it with `strategies.calls`.")
+    reference, inputs = (load(target) if target else None for target in (case.call.reference, case.call.inputs))
+    found = Tested(op, reference, inputs).judge(case.call)
+    if found.mismatches:
+        raise GradientMismatch("\n".join(m.message for m in found.mismatches))
 
 
 def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known: bool) -> Verdict:

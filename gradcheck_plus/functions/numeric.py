@@ -218,7 +218,7 @@ def jacobian(
     y = _flat(point.call(op, *leaves))
     wanted = [leaves[i] for i in point.needed]
     rows = _elements(y.numel(), most)
-    if not y.requires_grad or not bool(y.isfinite().all()):
+    if not rows or not y.requires_grad or not bool(y.isfinite().all()):
         return [], 0, 0
     eye = torch.zeros(len(rows), y.numel(), dtype=torch.float64)
     eye[range(len(rows)), rows] = 1.0

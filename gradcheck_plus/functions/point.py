@@ -54,9 +54,9 @@ class Slot:
         """Return the leaf, a new one every time."""
         made: torch.Tensor = support.leaf(self.value, LAYOUTS[self.layout], self.grad)
         if self.main_grad:
-            made.main_grad = torch.zeros_like(made)
+            vars(made)["main_grad"] = torch.zeros_like(made)
             if self.main_grad == 2:
-                made.grad_added_to_main_grad = False
+                vars(made)["grad_added_to_main_grad"] = False
         return made
 
 

@@ -1,7 +1,6 @@
 """Inside a checkpoint, and with its backward split in two, a function has the gradients that it has outside."""
 
-import torch
-from torch.utils.checkpoint import checkpoint
+import torch.utils.checkpoint
 
 from gradcheck_plus.functions.checks.check import Check, by
 from gradcheck_plus.functions.support import floats, near, pulled, shown, vjp, weights
@@ -14,7 +13,7 @@ def nested(op, call, leaves, names):
         return
     for reentrant in (False, True):
         made = leaves()
-        result = checkpoint(lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant)
+        result = torch.utils.checkpoint.checkpoint(lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant)
         ys = [y for y in floats(result) if y.requires_grad]
         torch.autograd.backward(ys, [weights(y) for y in ys])
         for slot, (t, e) in enumerate(zip(made, expected, strict=False)):

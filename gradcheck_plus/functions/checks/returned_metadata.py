@@ -2,6 +2,7 @@
 
 import torch
 
+from gradcheck_plus.compat import returned_by
 from gradcheck_plus.functions.checks.check import Check, Scene
 from gradcheck_plus.functions.support import floats, weights
 from gradcheck_plus.functions.tested import function_class
@@ -18,13 +19,12 @@ def check(scene: Scene):
     if not ys:
         scene.refuse("nothing requires grad")
     node = ys[0].grad_fn
-    returned: list[tuple[torch.Tensor | None, ...]] = []
-    node.register_hook(lambda found, _: returned.append(found))
     by_variable = {id(t): i for i, t in enumerate(leaves)}
     targets = [_leaf(child, by_variable) for child, _ in node.next_functions]
-    torch.autograd.backward(ys, [weights(y) for y in ys])
+    with returned_by(node) as returned:
+        torch.autograd.backward(ys, [weights(y) for y in ys])
     scene.judged += 1
-    for found, slot in zip(returned[0] if returned else (), targets, strict=False):
+    for found, slot in zip(returned, targets, strict=False):
         if found is None or slot is None:
             continue
         t, name = leaves[slot], scene.names[slot]
