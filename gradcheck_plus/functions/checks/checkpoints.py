@@ -13,7 +13,9 @@ def nested(op, call, leaves, names):
         return
     for reentrant in (False, True):
         made = leaves()
-        result = torch.utils.checkpoint.checkpoint(lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant)
+        result = torch.utils.checkpoint.checkpoint(
+            lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant
+        )
         ys = [y for y in floats(result) if y.requires_grad]
         torch.autograd.backward(ys, [weights(y) for y in ys])
         for slot, (t, e) in enumerate(zip(made, expected, strict=False)):
