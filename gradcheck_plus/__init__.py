@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         check_stage_backward,
     )
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
-    from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward
+    from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward, record_run
     from gradcheck_plus.operations import Operation, Partner
     from gradcheck_plus.operations import register as register_operation
     from gradcheck_plus.results import CheckResult, Fault
@@ -47,6 +47,7 @@ __all__ = [
     "check_stage_backward",
     "record_backward",
     "record_forward",
+    "record_run",
     "register_operation",
     "strategies",
     "subjects",
@@ -73,6 +74,7 @@ _HOMES = {
     "check_stage_backward": "gradcheck_plus.checks",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",
+    "record_run": "gradcheck_plus.graph",
     "register_operation": "gradcheck_plus.operations:register",
 }
 

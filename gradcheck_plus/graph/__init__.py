@@ -3,6 +3,7 @@
 from gradcheck_plus.graph.forward import ForwardRecording, record_forward
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording, record_backward
+from gradcheck_plus.graph.running import RunRecording, record_run
 from gradcheck_plus.graph.structs import Gradient, NodeCheck, RecordedNode, RecordingData
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "RecordedNode",
     "Recording",
     "RecordingData",
+    "RunRecording",
     "record_backward",
     "record_forward",
+    "record_run",
 ]
