@@ -113,7 +113,7 @@ def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any],
 
 def current_node() -> Any:
     """Return the node whose backward runs in this thread just now, None if none does."""
-    return torch._C._current_autograd_node()  # type: ignore[attr-defined]
+    return torch._C._current_autograd_node()
 
 
 @contextlib.contextmanager
@@ -123,17 +123,18 @@ def backward_runs(around: Callable[[Sequence[Any]], contextlib.AbstractContextMa
     `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
     gradient edge.
     """
-    run = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+    engine: Any = torch.autograd
+    run = engine._engine_run_backward
 
     def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         with around(roots):
             return run(roots, *args, **kwargs)
 
-    torch.autograd._engine_run_backward = watched  # type: ignore[attr-defined]
+    engine._engine_run_backward = watched
     try:
         yield
     finally:
-        torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
+        engine._engine_run_backward = run
 
 
 def last_sequence_number() -> int:

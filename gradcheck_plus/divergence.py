@@ -11,6 +11,9 @@ DivergenceKind = Literal[
 ]  # fmt: skip
 
 
+Direction = Literal["forward", "backward"]
+
+
 class Divergence(msgspec.Struct, frozen=True):
     """The first place at which two runs part.
 
@@ -29,7 +32,7 @@ class Divergence(msgspec.Struct, frozen=True):
 
     node: str
     source_line: str
-    direction: Literal["forward", "backward"]
+    direction: Direction
     kind: DivergenceKind
     source: str
     message: str

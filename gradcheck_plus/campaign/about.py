@@ -3,7 +3,7 @@
 import re
 
 from gradcheck_plus.case import Case
-from gradcheck_plus.divergence import Divergence
+from gradcheck_plus.divergence import Direction, Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.source import input_lines, program_source
 
@@ -13,8 +13,8 @@ _FORWARD = ("output", "buffer", "input", "forward-hook")
 
 def not_seen(case: Case, mismatch: Mismatch) -> Divergence:
     """Return the statement that a mismatch is about, where no run shows more."""
-    text = f"nothing that was recorded shows where it comes from; {mismatch.message}"
-    direction = "forward" if mismatch.role in _FORWARD else "backward"
+    text = f"every operation and every node agrees; {mismatch.message}"
+    direction: Direction = "forward" if mismatch.role in _FORWARD else "backward"
     return Divergence(mismatch.leaf, statement_of(case, mismatch.leaf), direction, "not-seen", "", text)
 
 

@@ -1,5 +1,7 @@
 """Where a shrunk case and plain autograd part first: both are run once more, recorded."""
 
+import msgspec
+
 from gradcheck_plus.campaign.about import not_seen, statement_of
 from gradcheck_plus.case import Case
 from gradcheck_plus.divergence import Divergence
@@ -11,6 +13,7 @@ from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.record import Record
 from gradcheck_plus.subject import Subject
 
+
 def first_divergence(case: Case, subject: Subject, mismatch: Mismatch, device: str) -> Divergence:
     """Return the first place at which a subject leaves what plain autograd does, of a case on which it does.
 
@@ -21,18 +24,18 @@ def first_divergence(case: Case, subject: Subject, mismatch: Mismatch, device: s
     if mismatch.kind in ("raises", "not-raised"):
         return _raising(case, mismatch, plain, record, expected, got)
     found = None if record.raised or plain.raised else divergence(expected, got)
-    return found or not_seen(case, mismatch)
+    if found is None:
+        return not_seen(case, mismatch)
+    return msgspec.structs.replace(found, source_line=found.source_line or statement_of(case, mismatch.leaf))
 
 
 def _recorded(case: Case, subject: Subject, device: str) -> tuple[Record, Recording]:
-    recorder = RunRecording(None)
+    recorder = RunRecording(outside=False)
     record = execute(case, subject, device=device, recorder=recorder)
     return record, recorder.recording
 
 
-def _raising(
-    case: Case, mismatch: Mismatch, plain: Record, record: Record, expected: Recording, got: Recording
-) -> Divergence:
+def _raising(case: Case, mismatch: Mismatch, plain: Record, record: Record, expected: Recording, got: Recording) -> Divergence:
     """Return where the one of the two that raises does so: the node that the other one runs and it does not."""
     raised = record.raised or plain.raised
     longer, shorter = (expected, got) if record.raised else (got, expected)

@@ -5,6 +5,7 @@ from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording, record_backward
 from gradcheck_plus.graph.running import RunRecording, record_run
 from gradcheck_plus.graph.structs import Gradient, NodeCheck, RecordedNode, RecordingData
+from gradcheck_plus.graph.tracing import first_divergence, recorded
 
 __all__ = [
     "ForwardRecording",
@@ -15,7 +16,9 @@ __all__ = [
     "Recording",
     "RecordingData",
     "RunRecording",
+    "first_divergence",
     "record_backward",
     "record_forward",
     "record_run",
+    "recorded",
 ]

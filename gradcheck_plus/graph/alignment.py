@@ -1,10 +1,11 @@
 """Which operation of one run is which of another one, and which node."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import torch
 
+from gradcheck_plus.compat import tensors
 from gradcheck_plus.graph.forward import Call
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
@@ -13,27 +14,53 @@ from gradcheck_plus.graph.recording import Recording
 _LINE, _INPUTS, _OUTPUTS, _MODULE = 4, 3, 3, 2
 
 
-def aligned_calls(reference: Iterable[Call], subject: Iterable[Call]) -> dict[Call, Call]:
+def aligned_calls(reference: Sequence[Call], subject: Sequence[Call]) -> dict[Call, Call]:
     """Return, for the operations of a subject that the reference runs too, which of its operations they are.
 
-    An operation of the same name from the same line or in the same module is the one; of several, the one that has the same
-    values, and then the one whose turn it is. So a module that is called again is told apart although a reentrant checkpoint
-    recomputes its calls in reverse. What is recomputed is aligned once more: an operation of the reference may be that of
-    a forward and that of each backward.
+    An operation of the same name from the same line or in the same module is the one; of several, the one with the same values,
+    then the one whose result goes where its own goes, then the one whose turn it is. So a module that is called again is told
+    apart although a reentrant checkpoint recomputes its calls in reverse. What is recomputed is aligned once more: an operation
+    of the reference may be that of a forward and that of each backward.
     """
     named: dict[str, list[Call]] = defaultdict(list)
     for call in reference:
         named[call.name].append(call)
+    place = {call: index for index, call in enumerate(reference)}
+    users, theirs = _users(reference), _users(subject)
     taken: dict[int | None, set[Call]] = defaultdict(set)
+    uses: Counter[Call] = Counter()
     found: dict[Call, Call] = {}
-    for call in subject:
-        like = [other for other in named[call.name] if call.source == other.source or (call.path and call.path == other.path)]
+    for call in reversed(subject):  # whoever uses a result is aligned before whoever made it
+        like = _likest(call, named[call.name])
         # One that is recomputed twice in one backward is recomputed in a nested checkpoint.
         free = [other for other in like if other not in taken[call.backward]] or like
         if free:
-            found[call] = max(free, key=lambda other: _likeness(call, other))
+            goes_to = {found[user] for user in theirs[call] if user in found}
+            found[call] = max(free, key=lambda other: (len(goes_to & users[other]), -uses[other], place[other]))
             taken[call.backward].add(found[call])
+            uses[found[call]] += 1
     return found
+
+
+def _users(calls: Sequence[Call]) -> dict[Call, set[Call]]:
+    """Return which operations each one's outputs go into."""
+    makers = {id(output): call for call in calls for output in call.outputs}  # held by the calls: no id is another's
+    found: dict[Call, set[Call]] = {call: set() for call in calls}
+    for call in calls:
+        for given in tensors((call.args, call.kwargs)):
+            if id(given) in makers:
+                found[makers[id(given)]].add(call)
+    return found
+
+
+def _likest(call: Call, others: Sequence[Call]) -> list[Call]:
+    scores = {other: _likeness(call, other) for other in others if _may_be(call, other)}
+    return [other for other, score in scores.items() if score == max(scores.values())]
+
+
+def _may_be(call: Call, other: Call) -> bool:
+    here = call.source == other.source or (bool(call.path) and call.path == other.path)
+    return here and [t.shape for t in call.before] == [t.shape for t in other.before]
 
 
 def _likeness(call: Call, other: Call) -> int:
@@ -54,8 +81,8 @@ def _same(these: Sequence[torch.Tensor], those: Sequence[torch.Tensor]) -> bool:
 def aligned_nodes(reference: Recording, subject: Recording, calls: dict[Call, Call]) -> dict[int, list[int]]:
     """Return, by the index of each node of the reference that has any, the indices of its counterparts in the subject.
 
-    The nodes of an operation correspond in the order in which they ran; leaves by their name, or by who sends to them. Where the
-    forwards were not recorded, nodes of one name correspond in the order in which they were made, if there are as many.
+    The nodes of an operation correspond in the order in which they ran; leaves by their name, or by who sends to them. Where
+    the forwards were not recorded, nodes of one name correspond in the order in which they were made, if there are as many.
     """
     found: dict[int, list[int]] = {}
     theirs: dict[Call | str, list[int]] = defaultdict(list)
@@ -79,9 +106,9 @@ def _paired(reference: Recording, found: dict[int, list[int]]) -> dict[int, list
         if reference.nodes[index].kind != "leaf":
             runs[tuple(others)].append(index)
     paired = dict(found)
-    for others, indices in runs.items():
-        if 1 < len(indices) == len(others):
-            paired |= {index: [other] for index, other in zip(indices, others, strict=True)}
+    for counterparts, indices in runs.items():
+        if 1 < len(indices) == len(counterparts):
+            paired |= {index: [other] for index, other in zip(indices, counterparts, strict=True)}
     return paired
 
 

@@ -46,7 +46,9 @@ class Nearness:
         """Return which of the gradients that two nodes ``received`` or ``returned`` are not near."""
         these, those = _values(expected, side), _values(got, side)
         if these is None or those is None:
-            return [i for i, (a, b) in enumerate(zip(getattr(expected, side), getattr(got, side), strict=False)) if not _alike(a, b)]
+            return [
+                i for i, (a, b) in enumerate(zip(getattr(expected, side), getattr(got, side), strict=False)) if not _alike(a, b)
+            ]
         scale = max(size(these), size(_values(expected, "received") or ()))
         return [i for i, (a, b) in enumerate(zip(these, those, strict=False)) if not self.tensors(a, b, scale)]
 

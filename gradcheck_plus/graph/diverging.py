@@ -61,25 +61,51 @@ class Comparison:
     def _forwards(self, nearness: Nearness) -> Iterator[Divergence]:
         for call in self.subject.calls:
             other = self.calls.get(call)
-            if other is None or _all_near(other.after, call.after, nearness):
-                continue
-            yield self._forward(call, other, nearness)
+            if other is not None and not _all_near(other.after, call.after, nearness):
+                yield self._forward(call, other, nearness)
+        yield from self._other_modes()
 
     def _forward(self, call: Call, other: Call, nearness: Nearness) -> Divergence:
         """Say which value differs first where an operation gives another result: one that went in, or the result."""
         again = call.backward is not None
         kind: DivergenceKind = "recompute-differs" if again else "forward-differs"
         what = "the recomputed forward differs" if again else "the forward differs"
-        place = [(a, b) for a, b in zip(other.before, call.before, strict=False) if not nearness.tensors(a, b)]
-        if not place:
-            a, b = next((a, b) for a, b in zip(other.after, call.after, strict=False) if not nearness.tensors(a, b))
-            return _at(other, "forward", kind, f"{what} first in what {_named(other)} gives: {described(a, b)}")
-        index = next(i for i, pair in enumerate(zip(other.before, call.before, strict=False)) if not nearness.tensors(*pair))
-        maker, leaf = self._maker(other, index), self._leaf(other, index)
-        if maker is not None and not self._ran(maker, call):
-            return _at(maker, "forward", kind, f"{what} first at {_named(maker)}, which does not run again as it did")
-        value = f"the value of {leaf or f'tensor input {index}'} that goes into {_named(other)}"
-        return _at(other, "forward", kind, f"{what} first in {value}: {described(*place[0])}")
+        mode = self._mode(call.path, call.backward)
+        for index, (a, b) in enumerate(zip(other.before, call.before, strict=False)):
+            if nearness.tensors(a, b):
+                continue
+            maker = self._maker(other, index)
+            if maker is not None and self._due(maker, call.backward) and not self._ran(maker, call.backward):
+                return _at(maker, "forward", kind, f"{what} first at {_named(maker)}, which does not run again as it did{mode}")
+            name = self._leaf(other, index) or f"tensor input {index}"
+            value = f"the value of {name} that goes into {_named(other)}"
+            return _at(other, "forward", kind, f"{what} first in {value}: {described(a, b)}{mode}")
+        a, b = next(pair for pair in zip(other.after, call.after, strict=False) if not nearness.tensors(*pair))
+        return _at(other, "forward", kind, f"{what} first in what {_named(other)} gives: {described(a, b)}{mode}")
+
+    def _other_modes(self) -> Iterator[Divergence]:
+        """Yield the modules that are recomputed in another mode, where every operation that runs again gives the same."""
+        for entry in self.subject.entries:
+            if entry.backward is None or not (mode := self._mode(entry.path, entry.backward)):
+                continue
+            left_out = [c for c in self.reference.calls if c.path == entry.path and not self._ran(c, entry.backward)]
+            if left_out:
+                text = f"the recomputed forward differs first at {_named(left_out[0])}, which does not run again{mode}"
+                yield _at(left_out[0], "forward", "recompute-differs", text)
+
+    def _mode(self, path: str | None, backward: int | None) -> str:
+        """Say in which mode a module runs in a backward, if the reference runs it in another one; else nothing."""
+        usual = {entry.modes for entry in self.reference.entries if entry.path == path}
+        here = [entry.modes for entry in self.subject.entries if entry.path == path and entry.backward == backward]
+        odd = next((modes for modes in here if modes not in usual), None)
+        if odd is None or not usual:
+            return ""
+        words = [word for word, due in zip(odd, next(iter(usual)), strict=True) if word != due]
+        return f"; the module runs {' and '.join(words)} there"
+
+    def _due(self, maker: Call, backward: int | None) -> bool:
+        """Is an operation part of what a subject runs in this forward or backward?"""
+        return any(entry.path == maker.path and entry.backward == backward for entry in self.subject.entries)
 
     def _maker(self, call: Call, index: int) -> Call | None:
         """Return the operation of the reference that made a tensor which went into another one."""
@@ -98,9 +124,9 @@ class Comparison:
         names = {id(n.grad_fn.variable): n.leaf for n in self.reference if n.kind == "leaf" and n.leaf}
         return names.get(id(given[index])) if index < len(given) else None
 
-    def _ran(self, maker: Call, call: Call) -> bool:
-        """Was an operation of the reference run by the subject in the same phase, forward or recomputation?"""
-        return any(other is maker and mine.backward == call.backward for mine, other in self.calls.items())
+    def _ran(self, call: Call, backward: int | None) -> bool:
+        """Did the subject run an operation of the reference in this forward or backward?"""
+        return any(other is call and mine.backward == backward for mine, other in self.calls.items())
 
     # backwards ------------------------------------------------------------------------------------------------------
 
@@ -121,7 +147,8 @@ class Comparison:
         """A node that the subject made, or whose operation it ran, but that no backward of its reached."""
         known = node.leaf in self.subject.gradients if node.kind == "leaf" else node.call in set(self.calls.values())
         if known and any(g is not None for g in node.received):
-            yield _at(node, "backward", "gradient-missing", f"no gradient reaches {_named(node)}")
+            text = f"no gradient reaches {_named(node)}"
+            yield _at(node, "backward", "gradient-missing", text, line=self._before(node) if node.kind == "leaf" else None)
 
     def _arriving(self, node: Node, other: Node, slot: int, nearness: Nearness) -> Divergence:
         """Say where a gradient comes from that is another one, though all nodes before agree."""

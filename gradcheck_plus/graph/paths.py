@@ -1,7 +1,8 @@
 """Which module's forward is running, seen from outside, and how modules and parameters are named."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +12,21 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from gradcheck_plus.graph.walk import leaf_names
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One call of a module.
+
+    Attributes:
+        path: the module, as `Paths` names it.
+        modes: what its forward runs under, in words: training or evaluation, and autocast.
+        backward: the number of the backward that was running, None in a forward.
+    """
+
+    path: str
+    modes: tuple[str, ...]
+    backward: int | None
+
+
 class Paths:
     """Names every module by its path in the outermost one that was called, and knows which of them is running.
 
@@ -18,10 +34,15 @@ class Paths:
     its class, with a number where that is taken.
 
     Attributes:
+        entries: the calls of modules so far.
         leaves: the parameters that have a name, as the module that they belong to has; what was named from outside goes first.
     """
 
-    def __init__(self, names: nn.Module | Mapping[str, torch.Tensor] | None) -> None:
+    def __init__(
+        self, names: nn.Module | Mapping[str, torch.Tensor] | None, running: Callable[[], int | None] = lambda: None
+    ) -> None:
+        self.entries: list[Entry] = []
+        self._running = running
         self.leaves: dict[torch.Tensor, str] = leaf_names(None if isinstance(names, nn.Module) else names)
         self._modules: dict[nn.Module, str] = {}
         self._roots: set[str] = set()
@@ -47,10 +68,16 @@ class Paths:
             for handle in handles:
                 handle.remove()
 
+    @property
+    def inside(self) -> bool:
+        """Is a module running?"""
+        return bool(self._stack)
+
     def _enter(self, module: nn.Module, _: Any) -> None:
         if not self._stack and module not in self._modules:
             self.name(module)
         self._stack.append(module)
+        self.entries.append(Entry(self.here, _modes(module), self._running()))
 
     def _leave(self, module: nn.Module, *_: Any) -> None:
         # What is above it ended without its hook, by an exception that is no `Exception`.
@@ -67,3 +94,13 @@ class Paths:
             self._modules.setdefault(module, f"{dot}{name}" if name else prefix)
         for leaf, name in leaf_names(root).items():
             self.leaves.setdefault(leaf, " = ".join(dot + one for one in name.split(" = ")))
+
+
+def _modes(module: nn.Module) -> tuple[str, ...]:
+    kinds = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    return ("in training mode" if module.training else "in evaluation mode", *map(_autocast, kinds))
+
+
+def _autocast(kind: str) -> str:
+    dtype = str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+    return f"under autocast to {dtype}" if torch.is_autocast_enabled(kind) else "without autocast"

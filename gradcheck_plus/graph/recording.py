@@ -11,6 +11,7 @@ from rich.table import Table
 from gradcheck_plus.graph import showing
 from gradcheck_plus.graph.forward import Call, ForwardRecording
 from gradcheck_plus.graph.node import Node
+from gradcheck_plus.graph.paths import Entry
 from gradcheck_plus.graph.structs import NodeCheck, RecordingData
 from gradcheck_plus.graph.walk import leaf_names, roots
 from gradcheck_plus.graph.watching import Watch
@@ -29,12 +30,14 @@ class Recording:
         nodes: every node that ran, those that add to the ``.grad`` of a leaf included.
         rank: of this process in `torch.distributed`, None where that is not initialised.
         calls: every operation in the order in which they ran, where a whole run was recorded.
+        entries: every call of a module, where a whole run was recorded.
         gradients: the ``.grad`` of every named leaf in the end, by name, where a whole run was recorded.
     """
 
     nodes: tuple[Node, ...]
     rank: int | None
     calls: tuple[Call, ...] = ()
+    entries: tuple[Entry, ...] = ()
     gradients: Mapping[str, torch.Tensor | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -144,13 +147,14 @@ def record_backward(
 
 def nodes_of(watch: Watch, named: Mapping[torch.Tensor, str], forward: ForwardRecording | None) -> tuple[Node, ...]:
     """Return what was watched as nodes."""
-    # A node may run in several backwards: what it returns goes to the next run of the node that it leads to.
+    # A node may run in several backwards: what it returns goes to the next run of the node that it leads to, in its own.
     place: dict[Any, list[int]] = {}
     for index, one in enumerate(watch.seen):
         place.setdefault(one.grad_fn, []).append(index)
 
-    def following(index: int, node: Any) -> int | None:
-        return next((later for later in place.get(node, ()) if later > index), None)
+    def following(index: int, node: Any, backward: int | None = None) -> int | None:
+        later = [i for i in place.get(node, ()) if i > index and backward in (None, watch.seen[i].backward)]
+        return later[0] if later else None
 
     return tuple(
         Node(
@@ -160,7 +164,7 @@ def nodes_of(watch: Watch, named: Mapping[torch.Tensor, str], forward: ForwardRe
             returned=one.returned,
             received_values=one.received_values,
             returned_values=one.returned_values,
-            leads_to=tuple(following(index, after) for after in watch.graph[one.grad_fn]),
+            leads_to=tuple(following(index, after, one.backward) for after in watch.graph[one.grad_fn]),
             leaf=named.get(leaf) if (leaf := getattr(one.grad_fn, "variable", None)) is not None else None,
             call=forward.call(one.grad_fn) if forward else None,
             materialises=watch.materialises.get(one.grad_fn) if None in one.received else None,

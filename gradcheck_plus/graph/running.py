@@ -16,12 +16,18 @@ from gradcheck_plus.graph.watching import Watch
 
 
 class RunRecording(ForwardRecording):
-    """Everything that runs while this is entered, forwards and backwards; made by `record_run`."""
+    """Everything that runs while this is entered, forwards and backwards; made by `record_run`.
 
-    def __init__(self, names: torch.nn.Module | Mapping[str, torch.Tensor] | None) -> None:
+    Args:
+        names: as for `record_run`.
+        outside: keep what runs outside of all modules too.
+    """
+
+    def __init__(self, names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None, *, outside: bool = True) -> None:
         super().__init__()
         self.calls: list[Call] = []
-        self._paths, self._watch = Paths(names), Watch(values=True)
+        self._outside, self._watch = outside, Watch(values=True)
+        self._paths = Paths(names, lambda: self._watch.running)
         self._stack = contextlib.ExitStack()
         self._copying = False
         self._unwritten: dict[int, torch.Tensor] = {}
@@ -54,11 +60,13 @@ class RunRecording(ForwardRecording):
         """What was recorded, with the ``.grad`` of every named leaf as it is now."""
         named = self._paths.leaves
         gradients = {name: None if leaf.grad is None else leaf.grad.detach().clone() for leaf, name in named.items()}
-        return Recording(nodes_of(self._watch, named, self), rank(), tuple(self.calls), gradients)
+        return Recording(nodes_of(self._watch, named, self), rank(), tuple(self.calls), tuple(self._paths.entries), gradients)
 
     def _takes(self, *, fresh: bool) -> bool:
         """Take every operation of a forward and of a recomputation, but not those that a backward consists of."""
-        return not self._copying and (self._watch.running is None or torch.is_grad_enabled())
+        if self._copying or not (self._outside or self._paths.inside):
+            return False
+        return self._watch.running is None or torch.is_grad_enabled()
 
     def _copies(self, tree: Any) -> list[torch.Tensor]:
         self._copying = True  # a call of a Function is noted above this mode, which would see the copies made

@@ -31,9 +31,10 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
     or doubled.
 
     Args:
-        reference, subject: recordings, of `record_run` or of `record_backward`; or callables without arguments, each of which
-            is recorded while it runs from the same random state, with no ``.grad`` on any leaf that is named. One that returns
+        reference: a recording, of `record_run` or of `record_backward`; or a callable without arguments, which is recorded
+            while it runs, from the random state that there is and with no ``.grad`` on any leaf that is named. One that returns
             outputs, or a loss, has their backward run, with fixed cotangents; one that runs its backward itself returns None.
+        subject: likewise.
         names: the module whose parameters are to be named, or leaves by name; see `record_run`.
 
     Raises:
@@ -71,8 +72,8 @@ def recorded(run: Run, names: Names = None) -> Recording:
         return run.recording
     if not callable(run):
         raise InvalidArgument(
-            f"`run`={run!r} is neither a recording nor callable. Give what `gp.record_run` or `gp.record_backward` returned, or a"
-            " callable without arguments that returns outputs or a loss."
+            f"`run`={run!r} is neither a recording nor callable. Give what `gp.record_run` or `gp.record_backward` returned, or"
+            " a callable without arguments that returns outputs or a loss."
         )
     with _from_the_start(names), record_run(names=names) as recorder:
         returned = run()

@@ -88,8 +88,9 @@ class Watch:
         def hook(grad_inputs: Values, grad_outputs: Values) -> None:
             # A Function may return a gradient where none is due; the engine drops it.
             returned = tuple(g if after is not None else None for g, after in zip(grad_inputs, leads_to, strict=False))
-            kept = (_copies(grad_outputs), _copies(returned)) if self.values else (None, None)
-            self.seen.append(Seen(node, _figures(grad_outputs), _figures(returned), *kept, self._running[-1]))
+            copied, handed_on = (_copies(grad_outputs), _copies(returned)) if self.values else (None, None)
+            backward = self._running[-1]
+            self.seen.append(Seen(node, _figures(grad_outputs), _figures(returned), copied, handed_on, backward))
 
         return hook
 
