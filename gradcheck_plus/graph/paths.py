@@ -33,17 +33,26 @@ class Paths:
     The first outermost module is named as `nn.Module.named_modules` names it, the root with the empty string; a further one by
     its class, with a number where that is taken.
 
+    Args:
+        names: a module, or leaves, to be named before all others.
+        running: returns the number of the backward that runs.
+        fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
+
     Attributes:
         entries: the calls of modules so far.
         leaves: the parameters that have a name, as the module that they belong to has; what was named from outside goes first.
     """
 
     def __init__(
-        self, names: nn.Module | Mapping[str, torch.Tensor] | None, running: Callable[[], int | None] = lambda: None
+        self, names: nn.Module | Mapping[str, torch.Tensor] | None, running: Callable[[], int | None], *, fresh: bool
     ) -> None:
         self.entries: list[Entry] = []
         self._running = running
+        self._fresh = fresh
+        self._before: dict[torch.Tensor, torch.Tensor | None] = {}
         self.leaves: dict[torch.Tensor, str] = leaf_names(None if isinstance(names, nn.Module) else names)
+        for leaf in self.leaves:
+            self._set_aside(leaf)
         self._modules: dict[nn.Module, str] = {}
         self._roots: set[str] = set()
         self._stack: list[nn.Module] = []
@@ -93,7 +102,18 @@ class Paths:
         for name, module in root.named_modules():
             self._modules.setdefault(module, f"{dot}{name}" if name else prefix)
         for leaf, name in leaf_names(root).items():
-            self.leaves.setdefault(leaf, " = ".join(dot + one for one in name.split(" = ")))
+            if leaf not in self.leaves:
+                self.leaves[leaf] = " = ".join(dot + one for one in name.split(" = "))
+                self._set_aside(leaf)
+
+    def _set_aside(self, leaf: torch.Tensor) -> None:
+        if self._fresh:
+            self._before[leaf], leaf.grad = leaf.grad, None
+
+    def put_back(self) -> None:
+        """Give every leaf the ``.grad`` that it had when it was named, if these were set aside."""
+        for leaf, grad in self._before.items():
+            leaf.grad = grad
 
 
 def _modes(module: nn.Module) -> tuple[str, ...]:

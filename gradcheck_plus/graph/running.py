@@ -21,13 +21,20 @@ class RunRecording(ForwardRecording):
     Args:
         names: as for `record_run`.
         outside: keep what runs outside of all modules too.
+        fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
     """
 
-    def __init__(self, names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None, *, outside: bool = True) -> None:
+    def __init__(
+        self,
+        names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None,
+        *,
+        outside: bool = True,
+        fresh: bool = False,
+    ) -> None:
         super().__init__()
         self.calls: list[Call] = []
         self._outside, self._watch = outside, Watch(values=True)
-        self._paths = Paths(names, lambda: self._watch.running)
+        self._paths = Paths(names, lambda: self._watch.running, fresh=fresh)
         self._stack = contextlib.ExitStack()
         self._copying = False
         self._unwritten: dict[int, torch.Tensor] = {}
@@ -54,6 +61,10 @@ class RunRecording(ForwardRecording):
             self._paths.name(names)
         else:
             self._paths.leaves |= {leaf: name for name, leaf in names.items()}
+
+    def put_back(self) -> None:
+        """Give every leaf the ``.grad`` that it had when it was named, if these were taken."""
+        self._paths.put_back()
 
     @property
     def recording(self) -> Recording:

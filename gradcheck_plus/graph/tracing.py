@@ -1,7 +1,6 @@
 """A callable, run and recorded: its forward, and its backward unless it runs one itself."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,8 +10,7 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.graph.diverging import divergence
 from gradcheck_plus.graph.recording import Recording
-from gradcheck_plus.graph.redoing import devices
-from gradcheck_plus.graph.running import RunRecording, record_run
+from gradcheck_plus.graph.running import RunRecording
 
 Names = torch.nn.Module | Mapping[str, torch.Tensor] | None
 
@@ -32,7 +30,7 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
 
     Args:
         reference: a recording, of `record_run` or of `record_backward`; or a callable without arguments, which is recorded
-            while it runs, from the random state that there is and with no ``.grad`` on any leaf that is named. One that returns
+            while it runs, from the random state that there is and with no ``.grad`` on any leaf with a name. One that returns
             outputs, or a loss, has their backward run, with fixed cotangents; one that runs its backward itself returns None.
         subject: likewise.
         names: the module whose parameters are to be named, or leaves by name; see `record_run`.
@@ -75,11 +73,15 @@ def recorded(run: Run, names: Names = None) -> Recording:
             f"`run`={run!r} is neither a recording nor callable. Give what `gp.record_run` or `gp.record_backward` returned, or"
             " a callable without arguments that returns outputs or a loss."
         )
-    with _from_the_start(names), record_run(names=names) as recorder:
-        returned = run()
-        if not recorder.backwards:
-            _backward(returned, run)
-    return recorder.recording
+    recorder = RunRecording(names, fresh=True)
+    try:
+        with torch.random.fork_rng(range(torch.cuda.device_count())), recorder:
+            returned = run()
+            if not recorder.backwards:
+                _backward(returned, run)
+        return recorder.recording
+    finally:
+        recorder.put_back()
 
 
 def _backward(returned: Any, run: Callable[[], Any]) -> None:
@@ -100,18 +102,3 @@ def _cotangent(output: torch.Tensor) -> torch.Tensor:
         return torch.ones_like(output)
     steps = torch.arange(output.numel(), dtype=torch.float64, device=output.device).reshape(output.shape)
     return (0.5 + torch.frac(steps * 0.6180339887)).to(output.dtype)
-
-
-@contextlib.contextmanager
-def _from_the_start(names: Names) -> Iterator[None]:
-    """Run from the random state that there is, and with no gradients; put both back afterwards."""
-    leaves = list(names.parameters()) if isinstance(names, torch.nn.Module) else list((names or {}).values())
-    before = [leaf.grad for leaf in leaves]
-    for leaf in leaves:
-        leaf.grad = None
-    try:
-        with torch.random.fork_rng(devices(leaves)):
-            yield
-    finally:
-        for leaf, grad in zip(leaves, before, strict=True):
-            leaf.grad = grad
