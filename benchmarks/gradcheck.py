@@ -2,8 +2,8 @@
 
     python benchmarks/gradcheck.py [--max-examples N] [--seed S]
 
-Each is given what a user has: the ordinary sample call of the fault in `gradcheck_plus.zoo.function_faults`, in float64. Torch's
-are called as they are by default. ``found`` counts faults, ``alarms`` their correct twins. ``equal coverage`` is the time that
+Each is given what a user has: the ordinary sample call of the fault in `gradcheck_plus.zoo.function_faults`, in float64.
+Torch's are called as they are by default. ``found`` counts faults, ``alarms`` their correct twins. ``equal coverage`` is the time that
 `gp.gradcheck` takes next to torch's slow mode for one full Jacobian.
 """
 
@@ -64,7 +64,7 @@ def main():
         "torch gradcheck, fast": lambda e, op: torch_says(op, e.inputs(), second=False, fast=True),
         "and gradgradcheck, slow": lambda e, op: torch_says(op, e.inputs(), second=True, fast=False),
         "and gradgradcheck, fast": lambda e, op: torch_says(op, e.inputs(), second=True, fast=True),
-        "gp.gradcheck": lambda e, op: drop_in_says(e, op),
+        "gp.gradcheck": drop_in_says,
         "gp.check_function": lambda e, op: ours_says(e, op, options),
     }
     print(f"{'':26s} {'found':>6s} {'alarms':>7s} {'seconds':>8s}   of {len(entries)}")
@@ -73,9 +73,8 @@ def main():
         missed = [e.check for e in entries if not says(e, getattr(load(e.target), "apply", load(e.target)))]
         alarms = [e.check for e in entries if says(e, load(e.twin_target))]
         seconds = time.monotonic() - begun
-        print(
-            f"{name:26s} {len(entries) - len(missed):6d} {len(alarms):7d} {seconds:8.1f}   missed: {', '.join(missed) or 'none'}"
-        )
+        said = ", ".join(missed) or "none"
+        print(f"{name:26s} {len(entries) - len(missed):6d} {len(alarms):7d} {seconds:8.1f}   missed: {said}")
         if alarms:
             print(f"{'':26s} false alarms: {', '.join(alarms)}")
     equal_coverage()

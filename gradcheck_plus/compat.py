@@ -23,9 +23,11 @@ __all__ = [
     "SEEN_ON",
     "TorchDispatchMode",
     "arguments",
+    "backward_runs",
     "builds_on_checkpoint",
     "calls_of_functions",
     "changes_operand",
+    "current_node",
     "expected_gradients",
     "forward_class",
     "hooks_of_leaf",
@@ -110,6 +112,38 @@ def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any],
 # the nodes of an autograd graph -----------------------------------------------------------------------------------------
 
 
+def current_node() -> Any:
+    """Return the node whose backward runs in this thread just now, None if none does."""
+    return torch._C._current_autograd_node()
+
+
+@contextlib.contextmanager
+def backward_runs(
+    around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[Callable[[tuple[torch.Tensor | None, ...]], None]]],
+) -> Iterator[None]:
+    """Enter ``around(roots)`` for as long as each backward runs that starts meanwhile, nested ones included.
+
+    What it yields is called with the gradients that the engine returns, which `torch.autograd.grad` asks for.
+
+    `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
+    gradient edge.
+    """
+    engine: Any = torch.autograd
+    run = engine._engine_run_backward
+
+    def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        with around(roots) as note:
+            returned = run(roots, *args, **kwargs)
+            note(returned)
+        return returned
+
+    engine._engine_run_backward = watched
+    try:
+        yield
+    finally:
+        engine._engine_run_backward = run
+
+
 def last_sequence_number() -> int:
     """Return the sequence number of the node that this thread made last.
 
@@ -191,7 +225,7 @@ def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
 
 @contextlib.contextmanager
 def returned_by(node: Any) -> Iterator[list[Any]]:
-    """Note what the backward of a Function's node returns, before the engine sums it to the shape and casts it to the dtype it wants.
+    """Note what the backward of a Function's node returns, before the engine gives it the shape and the dtype that it wants.
 
     Of a node that is not a Function's nothing is noted.
     """

@@ -12,6 +12,7 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.repro import repro
+from gradcheck_plus.repro.replayed import replayed
 from gradcheck_plus.results import Excused, Fault
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS
@@ -68,7 +69,7 @@ class Distinct:
         self.done.add((failure.block, failure.number, key))
         if listed:
             return
-        inspected = self.runner.inspect(explained.case)
+        inspected = self.runner.inspect(explained.case, explained.mismatch)
         known = next((entry for entry in inspected.known if _group(entry[1:])[1] == _group(key)[1]), None)
         if known:
             self.known.append((explained, known))
@@ -154,7 +155,7 @@ class Distinct:
             statements=case.size,
             trigger=explained.trigger,
             also_fails=inspected.also_fails,
-            first_divergence=None,
+            first_divergence=inspected.divergence,
             repro=f"repro_{fingerprint}.py",
             replay=f"case_{fingerprint}.json",
             program=self._program(case, m, explained, inspected),
@@ -162,8 +163,8 @@ class Distinct:
         )
 
     def _program(self, case: Case, mismatch: Mismatch, explained: Explained, inspected: Inspected) -> str:
-        if inspected.program:
-            return inspected.program
+        if case.call:
+            return inspected.program or replayed(case, mismatch.message, self.described.target)
         outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
         when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
         title = f"{self.described.name} leaves something else behind than plain autograd{when}."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gradcheck_plus.campaign.about import not_seen
 from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict
@@ -102,16 +103,14 @@ class FunctionRunner:
             shrinker = _Shrinker(self, key, hold, skip, float("inf") if seconds is None else time.monotonic() + seconds)
             return shrinker.run(failure.case)
 
-    def inspect(self, case: Case) -> Inspected:
-        """Return the standalone program."""
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
+        """Return the standalone program. A function is one node, so there is nothing to tell apart inside."""
         self.inflight.write("inspect", 0, 0)
         assert case.call is not None
         with single_thread():
-            found = self.decide(case).faults
-            if not found:
-                return Inspected()
             s = self.search
-            return Inspected(program=call_repro(case, found[0], self.tested, target=s.target, reference=s.reference))
+            program = call_repro(case, mismatch, self.tested, target=s.target, reference=s.reference)
+            return Inspected(program=program, divergence=not_seen(case, mismatch))
 
 
 class _Shrinker:

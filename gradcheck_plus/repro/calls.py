@@ -18,9 +18,8 @@ from gradcheck_plus.functions.point import Point
 from gradcheck_plus.functions.support import gradients
 from gradcheck_plus.functions.tested import function_class
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.repro import LOAD, from_target
-
-_WIDTH = 100
+from gradcheck_plus.repro import LOAD
+from gradcheck_plus.repro.replayed import docstring, replayed, subject_lines
 
 
 def call_repro(case: Case, mismatch: Mismatch, tested: Tested, *, target: str, reference: str) -> str:
@@ -37,7 +36,7 @@ def call_repro(case: Case, mismatch: Mismatch, tested: Tested, *, target: str, r
     scene = tested.scene(case.call)
     proof = None if scene.point.sample.others else _proof(scene, mismatch)
     if proof is None:
-        return _by_replay(case, mismatch, target)
+        return replayed(case, mismatch.message, target)
     point = scene.point
     body = "\n\n\n".join([_leaves(point), point.source.strip(), *proof])
     used = _vocabulary(body)
@@ -53,17 +52,17 @@ def call_repro(case: Case, mismatch: Mismatch, tested: Tested, *, target: str, r
         for name in ("gc", "importlib.util", "itertools", "sys", "weakref")
         if re.search(rf"\b{name.partition('.')[0]}\.", text)
     ]
-    head = '"""' + "\n".join(textwrap.wrap(mismatch.message.replace("\\", "/"), _WIDTH)) + '\n"""'
+    head = docstring(mismatch.message)
     load = LOAD if "= load(" in subject else ""
     parts = [head, "\n".join(standard), "import torch", load.strip("\n"), subject, used, body]
     return "\n\n".join(p for p in parts[:5] if p) + "\n\n\n" + "\n\n\n".join(p for p in parts[5:] if p) + "\n"
 
 
 def _imported(target: str, name: str, given: object) -> str:
-    if not target or target.startswith("live:"):
-        return f"{name} = ...  # put the {'function under test' if name == 'subject' else name} here"
-    lines = from_target(target, name)
-    return "\n".join([*lines, f"{name} = {name}.apply"] if isinstance(given, type) and function_class(given) else lines)
+    lines = subject_lines(target, name)
+    if target and isinstance(given, type) and function_class(given):
+        lines = [*lines, f"{name} = {name}.apply"]
+    return "\n".join(lines)
 
 
 _SEEDED = """def seeded(function):
@@ -172,21 +171,6 @@ def _slope_text(point: Point, slot: int, index: list[int], loss: str) -> str:
             'assert abs(got - expected) <= 1e-4 * max(abs(expected), 1e-2), f"got {got}, expected {expected}"',
         ]
     )
-
-
-def _by_replay(case: Case, mismatch: Mismatch, target: str) -> str:
-    """Return a program that asks this tool, where the proof needs more of it than a program can show."""
-    head = '"""' + "\n".join(textwrap.wrap(mismatch.message.replace("\\", "/"), _WIDTH)) + '\n"""'
-    subject = _imported(target, "subject", None)
-    return f"""{head}
-
-import gradcheck_plus as gp
-
-{subject}
-
-case = gp.Case.from_json({case.to_json()!r})
-gp.assert_right_function(case, subject)
-"""
 
 
 # the parts --------------------------------------------------------------------------------------------------------------

@@ -37,14 +37,14 @@ class RowMaximum(Function):
     """Gives every one of several equal maxima the whole gradient, where autograd shares it."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the largest element of each row."""
         y = x.amax(-1)
         ctx.save_for_backward(x, y)
         return y
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         x, y = ctx.saved_tensors
         return (x == y[..., None]) * g[..., None]
@@ -62,12 +62,12 @@ class Reversal(Function):
     """Does not turn the gradient round, as it does the values."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the elements in reverse order."""
         return x.flip(0).sin()
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return g
 
@@ -84,13 +84,13 @@ class SineLoss(Function):
     """Takes its cotangent to be 1, as it is at the end of a loss that nobody scales."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the sum of sines."""
         ctx.save_for_backward(x.cos())
         return x.sin().sum()
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (cosine,) = ctx.saved_tensors
         return cosine * torch.ones_like(g)
@@ -108,13 +108,13 @@ class MatrixProduct(Function):
     """Returns the gradients that are needed, one after the other, and not each in the place of its argument."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Any:
         """Return the product."""
         ctx.save_for_backward(x, w)
         return x * w.sum()
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradients of `x` and `w`."""
         x, w = ctx.saved_tensors
         found = []
@@ -136,14 +136,14 @@ class SineAndCosine(Function):
     """Asks for no zeros in the place of missing cotangents, and does not look for them."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the sine and the cosine."""
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x)
         return x.sin(), x.cos()
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return grads[0] * x.cos() - grads[1] * x.sin()
@@ -158,12 +158,12 @@ class Doubled(Function):
     """Works in the memory of its cotangent, which others may still need."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return twice the argument."""
         return x * 2
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return g.mul_(2)
 
@@ -180,7 +180,7 @@ class HalfSquare(Function):
     """Keeps its gradient in the memory of its argument, by a way that autograd does not see."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return half the sum of squares."""
         ctx.save_for_backward(x.clone())
         y = 0.5 * (x * x).sum()
@@ -188,7 +188,7 @@ class HalfSquare(Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return g * x
@@ -203,13 +203,13 @@ class Square(Function):
     """Keeps its argument on `ctx`, where nobody watches it."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         ctx.x = x.detach()
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return 2 * g * ctx.x
 
@@ -220,7 +220,7 @@ class CachedSquare(Function):
     seen: ClassVar[list[Tensor]] = []
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         CachedSquare.seen.append(x)
         del CachedSquare.seen[:-50]  # so that a test that plants this does not fill the memory
@@ -228,7 +228,7 @@ class CachedSquare(Function):
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return 2 * g * x
@@ -245,7 +245,7 @@ class WarmingUp(Function):
     calls: ClassVar[list[int]] = [0]
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         WarmingUp.calls[0] += 1
         ctx.odd = WarmingUp.calls[0] % 2
@@ -253,7 +253,7 @@ class WarmingUp(Function):
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return 2 * g * x * (1 + 1e-9 * ctx.odd)
@@ -266,20 +266,20 @@ class WithForwardMode(Function):
     """Forgets a factor in forward mode."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return 2 * g * x
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+    def jvp(ctx: Any, *tangents: Tensor) -> Any:
         """Return the tangent of the result."""
         (x,) = ctx.saved_tensors
         return tangents[0] * x
@@ -289,13 +289,13 @@ class QuadraticForm(Function):
     """Uses in its backward what its forward computed, which has no graph there."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square of twice the argument."""
         ctx.middle = x * 2
         return ctx.middle**2
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return 4 * ctx.middle * g
 
@@ -309,14 +309,14 @@ class ReluAndMask(Function):
     """Returns a mask that asks for a gradient, which it has none of."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return what is positive, and where."""
         mask = (x > 0).to(x.dtype)
         ctx.save_for_backward(mask)
         return x * mask, mask
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         """Return the gradient of `x`."""
         (mask,) = ctx.saved_tensors
         return grads[0] * mask
@@ -332,12 +332,12 @@ class Bias(Function):
     """Returns a gradient for every row, and leaves it to the engine to add them up."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, b: Tensor) -> Any:
         """Return rows with a bias."""
         return x + b
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradients of `x` and `b`."""
         return g, g
 
@@ -359,13 +359,13 @@ class StableSquare(Function):
     """Divides its cotangent by the largest element of it, of which there may be none."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         ctx.save_for_backward(x)
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         k = g.abs().max().clamp(min=1e-30)
@@ -376,13 +376,13 @@ class Flattened(Function):
     """Returns a view of its argument, which nobody may then change in place."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the elements in one dimension."""
         ctx.shape = x.shape
         return x.view(-1)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return g.reshape(ctx.shape)
 
@@ -396,14 +396,14 @@ class LowPrecisionProduct(Function):
     """Runs its forward in the dtype of autocast, and its backward in float16 whatever that is."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Any:
         """Return the product."""
         ctx.low = torch.is_autocast_enabled("cpu")
         ctx.save_for_backward(x, w)
         return (x.bfloat16() @ w.bfloat16()).float() if ctx.low else x @ w
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradients of `x` and `w`."""
         x, w = ctx.saved_tensors
         dtype = torch.float16 if ctx.low else x.dtype
@@ -420,13 +420,13 @@ class ComplexSquare(Function):
     """Multiplies by the argument where it should be by its conjugate."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         """Return the square."""
         ctx.save_for_backward(x)
         return x * x
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         (x,) = ctx.saved_tensors
         return 2 * g * x
@@ -439,13 +439,13 @@ class OnceOnly(Function):
     """Lets go of what it kept as soon as its backward has run, though it may run again for another leaf."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Any:
         """Return the product."""
         ctx.kept = (x, w)
         return x @ w
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradients of `x` and `w`."""
         x, w = ctx.kept
         ctx.kept = None
@@ -456,7 +456,7 @@ class Batched(Function):
     """Its rule for vmap forgets that the batch comes first."""
 
     @staticmethod
-    def forward(x: Tensor) -> Tensor:
+    def forward(x: Tensor) -> Any:
         """Return the cumulative sums."""
         return x.cumsum(0)
 
@@ -465,12 +465,12 @@ class Batched(Function):
         """Keep nothing."""
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> Any:
         """Return the gradient of `x`."""
         return g.flip(0).cumsum(0).flip(0)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> Any:
         """Return the cumulative sums of a batch."""
         return x.movedim(in_dims[0], 0).cumsum(0), 0
 

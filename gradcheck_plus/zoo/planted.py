@@ -69,8 +69,9 @@ def _target(call: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True)
 class Make:
-    """A way to make an implementation: how it is called, the correct one, and what that promises; of a function also which check
-    finds what is wrong with it, and its sample call.
+    """A way to make an implementation: how it is called, the correct one, and what that promises.
+
+    Of a function also which check finds what is wrong with it, and its sample call.
     """
 
     kind: Kind
