@@ -21,6 +21,7 @@ from gradcheck_plus.campaign.runner import LocalRunner, check_device
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import GradientMismatch, InvalidArgument
 from gradcheck_plus.execute.targets import importable, load, named
+from gradcheck_plus.functions.drawn import decode
 from gradcheck_plus.functions.judging import Tested
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
@@ -138,8 +139,8 @@ def check_function(
     Args:
         op: the function.
         inputs: a sample call, or what makes one: a list or tuple of arguments, a dict of keyword arguments, or the pair of
-        both.
-            Without it the function is called with as many 3 by 3 matrices as its signature asks for.
+            both; or a Hypothesis strategy that draws such a call. Without it the function is called with as many 3 by 3
+            matrices as its signature asks for.
         reference: a function of the same arguments, whose gradients autograd knows. Without it gradients are compared with
             central differences in float64.
         settings: how many cases, which seed, which checks, and so on.
@@ -281,6 +282,7 @@ def assert_right_function(case: Case, op: Any) -> None:
     if case.call is None:
         raise InvalidArgument("`case` is none of a function. Draw it with `strategies.calls`.")
     reference, inputs = (load(target) if target else None for target in (case.call.reference, case.call.inputs))
+    inputs = decode(case.call.sample) if case.call.sample else inputs
     found = Tested(op, reference, inputs).judge(case.call)
     if found.mismatches:
         raise GradientMismatch("\n".join(m.message for m in found.mismatches))

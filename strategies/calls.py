@@ -1,12 +1,15 @@
 """Cases of a function: a named check, and how the call differs from the sample call."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from hypothesis import HealthCheck, find, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from gradcheck_plus.case import Call, Case, Program, Variation
 from gradcheck_plus.functions.checks import CHECKS
+from gradcheck_plus.functions.drawn import encode
 from gradcheck_plus.functions.variations import THEMES
 from gradcheck_plus.strategies.cases import only
 from gradcheck_plus.strategies.chooser import Chooser
@@ -44,8 +47,14 @@ def calls(
     """
     weighted = tuple(name for name in checks for _ in range(CHECKS[name].often))
     themes = {theme: tuple(n for n in names if n in variations) for theme, names in THEMES.items()}
-    drawn = _calls(weighted, themes, Call("", (), inputs, reference), samples or st.just(""))
+    drawn = _calls(weighted, themes, Call("", (), inputs, reference), st.just("") if samples is None else samples)
     return only(st.lists(drawn, min_size=1, max_size=1, unique_by=id))  # as `gradcheck_plus.strategies.cases` says why
+
+
+def samples_of(inputs: SearchStrategy[Any]) -> tuple[Any, SearchStrategy[str]]:
+    """Return the plainest sample call that a user's strategy draws, and what draws all of them as JSON."""
+    config = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    return find(inputs, lambda _: True, settings=config), inputs.map(encode)
 
 
 @st.composite

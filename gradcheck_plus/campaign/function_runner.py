@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
+from hypothesis.strategies import SearchStrategy
 
 from gradcheck_plus.campaign.about import not_seen
 from gradcheck_plus.campaign.block import case_of, run_block
@@ -21,12 +21,9 @@ from gradcheck_plus.functions.variations import THEMES
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.repro.calls import call_repro
 from gradcheck_plus.results import Costs
-from gradcheck_plus.strategies.calls import calls
+from gradcheck_plus.strategies.calls import calls, samples_of
 from gradcheck_plus.subjects import contract_of
 from gradcheck_plus.traits import TRAITS, traits
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 Found = tuple[Mismatch, ...]
 
@@ -56,11 +53,18 @@ class FunctionRunner:
         self.inflight.write("sample", 0, 0)
         check_device(self.settings.device)
         contract_of(search.contract or "function")
+        samples = None
+        if isinstance(inputs, SearchStrategy):
+            inputs, samples = samples_of(inputs)
         self.tested = Tested(given, reference, inputs, self.settings.device)
         self.checks = chosen_checks(search, self.tested)
         self.aimed = aimed(search, self.tested.offered)
         self.strategy: SearchStrategy[Case] = calls(
-            checks=self.checks, variations=self.aimed, inputs=search.inputs, reference=search.reference
+            checks=self.checks,
+            variations=self.aimed,
+            inputs=search.inputs,
+            reference=search.reference,
+            samples=samples,
         )
 
     def describe(self) -> Described:

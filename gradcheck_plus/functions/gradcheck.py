@@ -15,7 +15,7 @@ from gradcheck_plus.functions.wording import number
 from gradcheck_plus.mismatch import Mismatch
 
 #: What torch makes, as far as there is an option for it, by our checks that make it.
-_ALWAYS = ("linearity",)
+_ALWAYS = ("linearity", "inputs-unmodified", "cotangent-layouts")
 
 
 class GradcheckError(GradientMismatch, TorchError):

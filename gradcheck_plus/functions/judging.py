@@ -15,6 +15,7 @@ from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.world import undisturbed
 from gradcheck_plus.functions.checks import CHECKS, Refused, Scene
 from gradcheck_plus.functions.checks.check import natural
+from gradcheck_plus.functions.drawn import decode
 from gradcheck_plus.functions.point import Point, plain_point
 from gradcheck_plus.functions.support import floats
 from gradcheck_plus.functions.tested import Sample, callable_of, name_of, sample_of
@@ -134,8 +135,12 @@ class Tested:
 
     def scene(self, call: Call) -> Scene:
         """Return what a check is made of."""
-        point = varied(call, self.sample, double=self.double, inplace=self.inplace)
-        return Scene(call, point, self.op, self.given, self.reference, phrases(call, self.sample(0)), self.device)
+        sample = self._drawn(call) if call.sample else self.sample
+        point = varied(call, sample, double=self.double, inplace=self.inplace)
+        return Scene(call, point, self.op, self.given, self.reference, phrases(call, sample(0)), self.device)
+
+    def _drawn(self, call: Call) -> Callable[[int], Sample]:
+        return lambda _: sample_of(self.given, decode(call.sample))
 
     def judge(self, call: Call) -> Judged:
         """Judge one case."""

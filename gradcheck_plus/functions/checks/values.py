@@ -58,7 +58,7 @@ def judged(
         wrong = scene.when
         yield scene.fault("presence", name, gradient_text(name, got, expected, wrong))
         return
-    scene.judged += int(expected.count_nonzero())
+    scene.judged += int(expected.count_nonzero()) + ("size-zero" in scene.call.names)
     if got.shape == expected.shape and not bool(differing(wide(got), wide(expected), limit).any()):
         return
     yield scene.fault("value", name, gradient_text(name, got, expected, scene.when, limit))
@@ -179,7 +179,7 @@ def _by_differences(scene: Scene) -> Iterator[Mismatch]:
     if any(w.got is not None and not math.isfinite(w.got) for w in wrong):
         wrong = _smooth(scene, wrong)
     scene.kinks += kinks
-    scene.judged += sum(g is not None and bool(g.count_nonzero().item()) for g in got)
+    scene.judged += sum(g is not None and bool(g.count_nonzero().item()) for g in got) + ("size-zero" in scene.call.names)
     for slot in dict.fromkeys(w.slot for w in wrong):
         yield _wrong(scene, [w for w in wrong if w.slot == slot])
 
