@@ -40,8 +40,8 @@ def _encoded(value: Any) -> Any:
     except (ValueError, SyntaxError):
         pass
     raise InvalidArgument(
-        f"`inputs` draws a value of type {type(value).__name__}, which no file can hold. Draw tensors, lists, tuples, dicts and "
-        f"literals, or write what makes one sample call."
+        f"`inputs` draws a value of type {type(value).__name__}, which no file can hold. Draw tensors, lists, "
+        f"tuples, dicts and literals, or write what makes one sample call."
     )
 
 

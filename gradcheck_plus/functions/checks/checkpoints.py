@@ -13,14 +13,18 @@ def nested(op, call, leaves, names):
         return
     for reentrant in (False, True):
         made = leaves()
-        result = torch.utils.checkpoint.checkpoint(
-            lambda *given: tuple(floats(call(op, *given))), *made, use_reentrant=reentrant
-        )
-        ys = [y for y in floats(result) if y.requires_grad]
-        torch.autograd.backward(ys, [weights(y) for y in ys])
+        where = f"inside torch.utils.checkpoint(use_reentrant={reentrant})"
+        inside = lambda *given: tuple(floats(call(op, *given)))  # noqa: E731
+        try:
+            ys = [
+                y for y in floats(torch.utils.checkpoint.checkpoint(inside, *made, use_reentrant=reentrant)) if y.requires_grad
+            ]
+            torch.autograd.backward(ys, [weights(y) for y in ys])
+        except Exception as error:
+            yield None, "raises", f"it raises {type(error).__name__} {where}: {error}".splitlines()[0]
+            return
         for slot, (t, e) in enumerate(zip(made, expected, strict=False)):
             if not near(e, t.grad):
-                where = f"inside torch.utils.checkpoint(use_reentrant={reentrant})"
                 yield slot, "value", f"gradient of {names[slot]} is wrong {where}: got {shown(t.grad)}, expected {shown(e)}"
     made = leaves()
     ys = floats(call(op, *made))
@@ -28,7 +32,12 @@ def nested(op, call, leaves, names):
         if not made[slot].requires_grad:
             continue
         only = [t if n == slot else t.detach() for n, t in enumerate(made)]
-        (got,) = vjp(ys, only[slot : slot + 1], [weights(y) for y in ys], retain_graph=True)
+        try:
+            (got,) = vjp(ys, only[slot : slot + 1], [weights(y) for y in ys], retain_graph=True)
+        except Exception as error:
+            split = f"when the backward is split and {names[slot]} is taken alone"
+            yield None, "raises", f"it raises {type(error).__name__} {split}: {error}".splitlines()[0]
+            return
         if not near(e, got):
             said = f"gradient of {names[slot]} is wrong when the backward is split and it is taken alone"
             yield slot, "value", f"{said}: got {shown(got)}, expected {shown(e)}"
