@@ -30,6 +30,8 @@ Found = tuple[Mismatch, ...]
 #: Calls that are tried to make one plainer.
 _MOST_TRIED = 200
 _USES = frozenset(THEMES["uses"])
+#: Other values may show a fault that is not about values, or about those only that are equal.
+_PLAINER_CAUSES = (Variation("two-calls"), *(Variation("tied-values", 0, form) for form in range(3)))
 #: Variations that are the business of a check of their own: how the result is used, and what requires grad.
 _TOLD_BY_CHECKS = _USES - {"two-calls", "called-in-a-loop", "two-backwards", "result-changed-in-place"} | {"frozen-argument"}
 
@@ -171,8 +173,11 @@ class _Shrinker:
                 other, said = self._instead(case, found, name, rest)
                 if other is not case:
                     return other, said
-        if names and names <= set(THEMES["values"]):
-            return self._instead(case, found, "values", (Variation("two-calls"),))
+        if names and names <= {*THEMES["values"], "expanded-argument"}:
+            for plainer in _PLAINER_CAUSES:
+                other, said = self._instead(case, found, "values", (plainer,))
+                if other is not case:
+                    return other, said
         return case, found
 
     def _instead(self, case: Case, found: Found, check: str, variations: tuple[Variation, ...]) -> tuple[Case, Found]:
