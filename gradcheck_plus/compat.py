@@ -23,9 +23,11 @@ __all__ = [
     "SEEN_ON",
     "TorchDispatchMode",
     "arguments",
+    "backward_runs",
     "builds_on_checkpoint",
     "calls_of_functions",
     "changes_operand",
+    "current_node",
     "expected_gradients",
     "forward_class",
     "hooks_of_leaf",
@@ -107,6 +109,32 @@ def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any],
 
 
 # the nodes of an autograd graph -----------------------------------------------------------------------------------------
+
+
+def current_node() -> Any:
+    """Return the node whose backward runs in this thread just now, None if none does."""
+    return torch._C._current_autograd_node()
+
+
+@contextlib.contextmanager
+def backward_runs(around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+    """Enter ``around(roots)`` for as long as each backward runs that starts meanwhile, nested ones included.
+
+    `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
+    gradient edge.
+    """
+    engine: Any = torch.autograd
+    run = engine._engine_run_backward
+
+    def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        with around(roots):
+            return run(roots, *args, **kwargs)
+
+    engine._engine_run_backward = watched
+    try:
+        yield
+    finally:
+        engine._engine_run_backward = run
 
 
 def last_sequence_number() -> int:

@@ -68,7 +68,7 @@ class Distinct:
         self.done.add((failure.block, failure.number, key))
         if listed:
             return
-        inspected = self.runner.inspect(explained.case)
+        inspected = self.runner.inspect(explained.case, explained.mismatch)
         known = next((entry for entry in inspected.known if _group(entry[1:])[1] == _group(key)[1]), None)
         if known:
             self.known.append((explained, known))
@@ -153,7 +153,7 @@ class Distinct:
             statements=case.size,
             trigger=explained.trigger,
             also_fails=inspected.also_fails,
-            first_divergence=None,
+            first_divergence=inspected.divergence,
             repro=f"repro_{fingerprint}.py",
             replay=f"case_{fingerprint}.json",
             program=self._program(case, m, explained, inspected),

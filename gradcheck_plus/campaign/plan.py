@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from gradcheck_plus.case import Case
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
@@ -123,11 +124,13 @@ class Inspected(msgspec.Struct, frozen=True):
         outputs: (segment, path, shape, dtype) of every output that requires grad, as plain autograd leaves them.
         also_fails: the names of torch's own subjects on which it fails too.
         known: (trait, kind, role, source) of every known fault that torch's own subjects show there.
+        divergence: where it and plain autograd part first.
     """
 
     outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
     also_fails: tuple[str, ...] = ()
     known: tuple[tuple[str, str, str, str], ...] = ()
+    divergence: Divergence | None = None
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -156,5 +159,5 @@ class Runner(Protocol):
     def explain(self, failure: Failure, key: Key, seconds: float | None, *, hold: str = "") -> Explained | None:
         """Shrink and explain a failure; None if it does not fail any more."""
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""

@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from gradcheck_plus.campaign.about import not_seen
 from gradcheck_plus.campaign.inflight import Inflight, stop_file
 from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
@@ -141,12 +142,12 @@ class RemoteRunner:
                 skip |= {lost.number}
         return None
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
         try:
-            inspected = self._ask(Inspect(case)).inspected
+            inspected = self._ask(Inspect(case, mismatch)).inspected
         except Lost:
-            return Inspected()
+            return Inspected(divergence=not_seen(case, mismatch))
         assert inspected is not None
         return inspected
 

@@ -75,8 +75,8 @@ def answer(runner: LocalRunner, request: RunBlock | FindCase | Explain | Inspect
             return Reply(case=runner.case_of(block, number))
         case Explain(failure, key, seconds, hold, skip):
             return Reply(explained=runner.explain(failure, key, seconds, hold=hold, skip=skip))
-        case Inspect(case):
-            return Reply(inspected=runner.inspect(case))
+        case Inspect(case, mismatch):
+            return Reply(inspected=runner.inspect(case, mismatch))
         case Judge(case):
             runner.inflight.write("judge", 0, 0)
             with single_thread():

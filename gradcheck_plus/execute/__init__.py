@@ -14,6 +14,7 @@ from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
+from gradcheck_plus.graph.running import RunRecording
 from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import Kind, Subject
@@ -54,6 +55,7 @@ def execute(
     tape: Tape | None = None,
     poison: bool = True,
     meter: Meter | None = None,
+    recorder: RunRecording | None = None,
 ) -> Record:
     """Run `case` once under `subject` and return everything it left behind.
 
@@ -68,6 +70,7 @@ def execute(
         tape: records the noise that is drawn, or puts back what it recorded.
         poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
         meter: measures what the execution costs; its hooks may change what a subject does.
+        recorder: records the operations and the backwards.
 
     Raises:
         InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
@@ -81,8 +84,12 @@ def execute(
         world.seed()
         if meter:
             meter.watch(world.model)
-        with tape or contextlib.nullcontext():
+        if recorder is not None:
+            recorder.name(world.model)
+        with tape or contextlib.nullcontext(), contextlib.nullcontext() if recorder is None else recorder:
             _run(world, driver, meter)
+        if recorder is not None:
+            recorder.name({f"params[{name!r}]": p for name, p in world.trainable.items()} | world.leaves)
         record = world.finish()
     record.warnings = sorted({str(w.message).partition("\n")[0] for w in caught})
     return record

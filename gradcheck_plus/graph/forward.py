@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -10,7 +11,7 @@ from typing import Any, Self
 
 import torch
 
-from gradcheck_plus import compat
+from gradcheck_plus import compat, support
 from gradcheck_plus.compat import (
     TorchDispatchMode,
     calls_of_functions,
@@ -23,7 +24,14 @@ from gradcheck_plus.compat import (
 )
 
 #: Code in these places calls operations for somebody else, whose line is the one to name.
-_PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent), compat.__file__)
+_PASSED_OVER = (
+    str(Path(torch.__file__).parent),
+    str(Path(__file__).parent),
+    str(Path(__file__).parent.parent / "execute"),
+    contextlib.__file__,
+    compat.__file__,
+    support.__file__,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,9 @@ class Call:
         function: what was called.
         args, kwargs: what with. An operation that writes into its arguments has copies here, of what they were.
         outputs: the tensors that came out.
+        path: the module whose forward it came from, as `Paths` names it; None if that was not followed.
+        backward: the number of the backward that was running, in which this is recomputed; None in a forward.
+        before, after: copies of the tensors that went in and came out, where a whole run is recorded.
         versions: the version counters of all these tensors when it was done.
     """
 
@@ -45,6 +56,10 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: list[torch.Tensor]
+    path: str | None = None
+    backward: int | None = None
+    before: Sequence[torch.Tensor] = ()
+    after: Sequence[torch.Tensor] = ()
     versions: list[int] = field(default_factory=list)
 
     @property
@@ -105,13 +120,29 @@ class ForwardRecording(TorchDispatchMode):
         if not fresh and writes and self._cloned(number):
             # Between the two, autograd made a clone of what is to be overwritten, for the backward, and a node for it.
             fresh, number = True, number - 1
-        if not (fresh and torch.is_grad_enabled()):
+        fresh = fresh and torch.is_grad_enabled()
+        if not self._takes(fresh=fresh):
             return func(*args, **kwargs)
         given = map_tensors(_copy, (args, kwargs)) if writes else (args, kwargs)
+        before = self._copies((args, kwargs))
         outputs = func(*args, **kwargs)
-        self._keep(call := _call(str(func), func, given, tensors(outputs)))
-        self._calls.setdefault(number, []).append(call)
+        self._keep(call := self._call(str(func), func, given, before, outputs))
+        if fresh:
+            self._calls.setdefault(number, []).append(call)
         return outputs
+
+    def _takes(self, *, fresh: bool) -> bool:
+        """Is an operation kept, which made a node if it is `fresh`?"""
+        return fresh
+
+    def _copies(self, tree: Any) -> list[torch.Tensor]:
+        """Return copies of the tensors of a tree, if any are to be kept."""
+        return []
+
+    def _call(self, name: str, function: Any, given: tuple[Any, Any], before: list[torch.Tensor], outputs: Any) -> Call:
+        args, kwargs = given
+        after = self._copies(outputs)
+        return Call(name, _source(), function, tuple(args), dict(kwargs), tensors(outputs), before=before, after=after)
 
     def _note_function(self, function: Any, args: tuple[Any, ...], outputs: Any) -> None:
         """Keep a call of a Function, which runs its forward without grad mode and so without nodes."""
@@ -120,7 +151,7 @@ class ForwardRecording(TorchDispatchMode):
         made = [t for t in tensors(outputs) if forward_class(t.grad_fn) is function]
         if made:
             name = f"{function.__module__}.{function.__qualname__}"
-            self._keep(call := _call(name, function, (args, {}), tensors(outputs)))
+            self._keep(call := self._call(name, function, (args, {}), self._copies(args), outputs))
             self._calls[sequence_number(made[0].grad_fn)] = [call]
 
     def _keep(self, call: Call | None) -> None:
@@ -157,11 +188,6 @@ def record_forward() -> ForwardRecording:
     return ForwardRecording()
 
 
-def _call(name: str, function: Any, given: tuple[Any, Any], outputs: list[torch.Tensor]) -> Call:
-    args, kwargs = given
-    return Call(name, _source(), function, tuple(args), dict(kwargs), outputs)
-
-
 def _made(call: Call, grad_fn: Any) -> bool:
     """Is the node of this operation? Some nodes have a number, but no operation of their own came with it."""
     function = forward_class(grad_fn)
@@ -178,7 +204,7 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 def _source() -> str | None:
     """Return the innermost line that is neither torch's nor ours."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_PASSED_OVER):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,259 @@
+"""The first place at which two runs part."""
+
+import linecache
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import torch
+
+from gradcheck_plus.compat import tensors
+from gradcheck_plus.divergence import Divergence, DivergenceKind
+from gradcheck_plus.graph.alignment import aligned_calls, aligned_nodes
+from gradcheck_plus.graph.comparing import Nearness, described, size
+from gradcheck_plus.graph.forward import Call
+from gradcheck_plus.graph.node import Node
+from gradcheck_plus.graph.recording import Recording
+
+
+def divergence(reference: Recording, subject: Recording) -> Divergence | None:
+    """Return where two recordings part first, None where they do not.
+
+    What is only rounded otherwise counts where nothing else differs.
+    """
+    comparison = Comparison(reference, subject)
+    floor = size(value for node in reference for value in node.received_values or ())
+    for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
+        for found in comparison.divergences(nearness):
+            return found
+    return None
+
+
+def never_ran(longer: Recording, shorter: Recording) -> Divergence | None:
+    """Return the first node of a recording that never ran in another one, which ended early."""
+    return next(Comparison(longer, shorter).missing(), None)
+
+
+class Comparison:
+    """Two recordings, aligned."""
+
+    def __init__(self, reference: Recording, subject: Recording) -> None:
+        self.reference, self.subject = reference, subject
+        # Recordings of one backward know the calls of its nodes only.
+        mine, theirs = ([*r.calls, *(n.call for n in r if n.call and not r.calls)] for r in (reference, subject))
+        self.calls = aligned_calls(mine, theirs)
+        self.nodes = aligned_nodes(reference, subject, self.calls)
+
+    def divergences(self, nearness: Nearness) -> Iterator[Divergence]:
+        """Yield the places at which the two part, the first one first: in the forwards, then in the backward."""
+        yield from self._forwards(nearness)
+        yield from self._backwards(nearness)
+        yield from self._leaves(nearness)
+
+    def missing(self) -> Iterator[Divergence]:
+        """Yield the nodes of the reference that did not run in the subject."""
+        for node in self.reference:
+            if node.index not in self.nodes and any(g is not None for g in node.received):
+                yield _at(node, "backward", "gradient-missing", f"no gradient reaches {_named(node)}")
+
+    # forwards -------------------------------------------------------------------------------------------------------
+
+    def _forwards(self, nearness: Nearness) -> Iterator[Divergence]:
+        for call in self.subject.calls:
+            other = self.calls.get(call)
+            if other is not None and not _all_near(other.after, call.after, nearness):
+                yield self._forward(call, other, nearness)
+        yield from self._other_modes()
+
+    def _forward(self, call: Call, other: Call, nearness: Nearness) -> Divergence:
+        """Say which value differs first where an operation gives another result: one that went in, or the result."""
+        again = call.backward is not None
+        kind: DivergenceKind = "recompute-differs" if again else "forward-differs"
+        what = "the recomputed forward differs" if again else "the forward differs"
+        mode = self._mode(call.path, call.backward)
+        for index, (a, b) in enumerate(zip(other.before, call.before, strict=False)):
+            if nearness.tensors(a, b):
+                continue
+            maker = self._maker(other, index)
+            if maker is not None and self._due(maker, call.backward) and not self._ran(maker, call.backward):
+                return _at(maker, "forward", kind, f"{what} first at {_named(maker)}, which does not run again as it did{mode}")
+            name = self._leaf(other, index) or f"tensor input {index}"
+            value = f"the value of {name} that goes into {_named(other)}"
+            return _at(other, "forward", kind, f"{what} first in {value}: {described(a, b)}{mode}")
+        a, b = next(pair for pair in zip(other.after, call.after, strict=False) if not nearness.tensors(*pair))
+        return _at(other, "forward", kind, f"{what} first in what {_named(other)} gives: {described(a, b)}{mode}")
+
+    def _other_modes(self) -> Iterator[Divergence]:
+        """Yield the modules that are recomputed in another mode, where every operation that runs again gives the same."""
+        for entry in self.subject.entries:
+            if entry.backward is None or not (mode := self._mode(entry.path, entry.backward)):
+                continue
+            left_out = [c for c in self.reference.calls if c.path == entry.path and not self._ran(c, entry.backward)]
+            if left_out:
+                text = f"the recomputed forward differs first at {_named(left_out[0])}, which does not run again{mode}"
+                yield _at(left_out[0], "forward", "recompute-differs", text)
+
+    def _mode(self, path: str | None, backward: int | None) -> str:
+        """Say in which mode a module runs in a backward, if the reference runs it in another one; else nothing."""
+        usual = {entry.modes for entry in self.reference.entries if entry.path == path}
+        here = [entry.modes for entry in self.subject.entries if entry.path == path and entry.backward == backward]
+        odd = next((modes for modes in here if modes not in usual), None)
+        if odd is None or not usual:
+            return ""
+        words = [word for word, due in zip(odd, next(iter(usual)), strict=True) if word != due]
+        return f"; the module runs {' and '.join(words)} there"
+
+    def _due(self, maker: Call, backward: int | None) -> bool:
+        """Is an operation part of what a subject runs in this forward or backward?"""
+        return any(entry.path == maker.path and entry.backward == backward for entry in self.subject.entries)
+
+    def _maker(self, call: Call, index: int) -> Call | None:
+        """Return the operation of the reference that made a tensor which went into another one."""
+        given = tensors((call.args, call.kwargs))
+        if index >= len(given):
+            return None
+        return self._makers.get(id(given[index]))
+
+    @cached_property
+    def _makers(self) -> dict[int, Call]:
+        # The calls hold the tensors, so that no id is another tensor's.
+        return {id(output): call for call in self.reference.calls for output in call.outputs}
+
+    def _leaf(self, call: Call, index: int) -> str | None:
+        given = tensors((call.args, call.kwargs))
+        names = {id(n.grad_fn.variable): n.leaf for n in self.reference if n.kind == "leaf" and n.leaf}
+        return names.get(id(given[index])) if index < len(given) else None
+
+    def _ran(self, call: Call, backward: int | None) -> bool:
+        """Did the subject run an operation of the reference in this forward or backward?"""
+        return any(other is call and mine.backward == backward for mine, other in self.calls.items())
+
+    # backwards ------------------------------------------------------------------------------------------------------
+
+    def _backwards(self, nearness: Nearness) -> Iterator[Divergence]:
+        for node in self.reference:
+            if node.index not in self.nodes:
+                yield from self._without_counterpart(node)
+                continue
+            others = [self.subject.nodes[index] for index in self.nodes[node.index]]
+            if node.kind == "leaf":
+                continue
+            if wrong := nearness.gradients(node, others[0], "received"):
+                yield self._arriving(node, others[0], wrong[0], nearness)
+            elif wrong := [i for i in nearness.gradients(node, others[0], "returned") if not _left_out(others[0], i)]:
+                yield _rule(node, others[0], wrong[0])
+
+    def _without_counterpart(self, node: Node) -> Iterator[Divergence]:
+        """A node that the subject made, or whose operation it ran, but that no backward of its reached."""
+        known = node.leaf in self.subject.gradients if node.kind == "leaf" else node.call in set(self.calls.values())
+        if known and any(g is not None for g in node.received):
+            text = f"no gradient reaches {_named(node)}"
+            yield _at(node, "backward", "gradient-missing", text, line=self._before(node) if node.kind == "leaf" else None)
+
+    def _arriving(self, node: Node, other: Node, slot: int, nearness: Nearness) -> Divergence:
+        """Say where a gradient comes from that is another one, though all nodes before agree."""
+        a, b = (_pick(n.received_values, slot) for n in (node, other))
+        how = f": {described(a, b)}" if a is not None or b is not None else ""
+        senders = [n for n in self.subject if other.index in n.leads_to]
+        strangers = [n for n in senders if not self._known(n)]
+        if strangers or (not senders and other.parent is not None):
+            by = strangers[0] if strangers else self.subject.nodes[other.parent or 0]
+            text = f"{_named(by)} hands {_named(node)} another gradient{how}"
+            return _at(by, "backward", "incoming-differs", text, line=node)
+        if not senders:
+            text = f"the backward that starts at {_named(node)} is given another gradient{how}"
+            return _at(node, "backward", "incoming-differs", text)
+        return _at(node, "backward", "accumulation-differs", f"the gradients that reach {_named(node)} add up otherwise{how}")
+
+    def _known(self, node: Node) -> bool:
+        return node.index in self._counterparts
+
+    @cached_property
+    def _counterparts(self) -> set[int]:
+        return {index for others in self.nodes.values() for index in others}
+
+    # leaves ---------------------------------------------------------------------------------------------------------
+
+    def _leaves(self, nearness: Nearness) -> Iterator[Divergence]:
+        """Compare what leaves were sent, each in sum, and then what they have in the end."""
+        groups: dict[tuple[int, ...], list[Node]] = defaultdict(list)
+        for node in self.reference:
+            if node.kind == "leaf" and node.index in self.nodes:
+                groups[tuple(self.nodes[node.index])].append(node)
+        for indices, nodes in groups.items():
+            others = [self.subject.nodes[index] for index in indices]
+            expected, got = _total(nodes), _total(others)
+            if not nearness.tensors(expected, got, size(v for n in nodes for v in n.received_values or ())):
+                yield self._at_leaf(nodes[0], others[0], f": {described(expected, got)}")
+        for name, expected in self.reference.gradients.items():
+            got = self.subject.gradients.get(name)
+            if name in self.subject.gradients and not nearness.tensors(expected, got):
+                text = f"what is added to {name}.grad is right, but not what it is in the end: {described(expected, got)}"
+                sender = next((n for n in self.reference if n.leaf == name), None)
+                yield _at(self._before(sender) or name, "backward", "accumulation-differs", text)
+
+    def _at_leaf(self, node: Node, other: Node, how: str) -> Divergence:
+        strangers = [n for n in self.subject if other.index in n.leads_to and not self._known(n)]
+        if strangers:
+            text = f"{_named(strangers[0])} hands {_named(node)} another gradient{how}"
+            return _at(strangers[0], "backward", "incoming-differs", text, line=self._before(node))
+        text = f"the gradients that reach {_named(node)} add up otherwise{how}"
+        return _at(node, "backward", "accumulation-differs", text, line=self._before(node))
+
+    def _before(self, node: Node | None) -> Node | None:
+        """Return a node that sends to a leaf, which has no line of its own."""
+        return next((n for n in self.reference if node is not None and node.index in n.leads_to), None)
+
+
+def _rule(node: Node, other: Node, slot: int) -> Divergence:
+    a, b = (_pick(n.returned_values, slot) for n in (node, other))
+    how = f": {described(a, b)}" if a is not None or b is not None else ""
+    text = f"{_named(node)} received the same and returned another gradient of input {slot}{how}"
+    return _at(node, "backward", "rule-differs", f"{text}; its rule is wrong, or what it saved was changed")
+
+
+def _left_out(node: Node, slot: int) -> bool:
+    """Is a gradient not there because this backward was asked for those of other inputs only?"""
+    return node.returned[slot] is None and node.leads_to[slot] is None
+
+
+def _pick(values: Sequence[torch.Tensor | None] | None, slot: int) -> torch.Tensor | None:
+    return values[slot] if values is not None and slot < len(values) else None
+
+
+def _total(nodes: Sequence[Node]) -> torch.Tensor | None:
+    values = [v for n in nodes for v in (n.received_values or ())[:1] if v is not None]
+    return sum(values[1:], values[0]) if values else None
+
+
+def _all_near(expected: Sequence[torch.Tensor], got: Sequence[torch.Tensor], nearness: Nearness) -> bool:
+    return all(nearness.tensors(a, b) for a, b in zip(expected, got, strict=False))
+
+
+def _named(what: Node | Call | str) -> str:
+    if isinstance(what, str):
+        return what
+    name = what.name if isinstance(what, Node) else what.name.removeprefix("aten.").partition(".")[0]
+    if isinstance(what, Node) and what.kind == "leaf":
+        return what.leaf or name
+    return f"{name} (module {what.path!r})" if what.path else name
+
+
+def _at(
+    what: Node | Call | str,
+    direction: str,
+    kind: DivergenceKind,
+    message: str,
+    *,
+    line: Node | None = None,
+) -> Divergence:
+    """Return a divergence at a node or operation, with the line of `line` where it has none of its own in the reference."""
+    name = what if isinstance(what, str) else what.name
+    source = next((s for s in (getattr(line, "source", None), getattr(what, "source", None)) if s), "")
+    return Divergence(name, line_of(source), "forward" if direction == "forward" else "backward", kind, source, message)
+
+
+def line_of(source: str) -> str:
+    """Return the text of a line given as ``path:line``, empty where it is not known."""
+    path, _, number = source.rpartition(":")
+    return linecache.getline(path, int(number)).strip() if path else ""

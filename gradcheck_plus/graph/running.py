@@ -1,0 +1,128 @@
+"""A whole run, recorded: its operations, those recomputed in a backward among them, and every backward."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from gradcheck_plus.compat import tensors
+from gradcheck_plus.graph.forward import Call, ForwardRecording
+from gradcheck_plus.graph.paths import Paths
+from gradcheck_plus.graph.recording import Recording, nodes_of, rank
+from gradcheck_plus.graph.watching import Watch
+
+
+class RunRecording(ForwardRecording):
+    """Everything that runs while this is entered, forwards and backwards; made by `record_run`.
+
+    Args:
+        names: as for `record_run`.
+        outside: keep what runs outside of all modules too.
+        fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
+    """
+
+    def __init__(
+        self,
+        names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None,
+        *,
+        outside: bool = True,
+        fresh: bool = False,
+    ) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self._outside, self._watch = outside, Watch(values=True)
+        self._paths = Paths(names, lambda: self._watch.running, fresh=fresh)
+        self._stack = contextlib.ExitStack()
+        self._copying = False
+        self._unwritten: dict[int, torch.Tensor] = {}
+
+    def __enter__(self) -> Self:
+        """Start, from here on and in this thread."""
+        self._stack.enter_context(self._paths.following())
+        self._stack.enter_context(self._watch.watching())
+        return super().__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """End; whatever was seen stays."""
+        super().__exit__(kind, error, traceback)
+        self._stack.close()
+
+    @property
+    def backwards(self) -> int:
+        """How many backwards ran."""
+        return len(self._watch.starts)
+
+    def name(self, names: torch.nn.Module | Mapping[str, torch.Tensor]) -> None:
+        """Name a module, or leaves, that did not exist when this was made."""
+        if isinstance(names, torch.nn.Module):
+            self._paths.name(names)
+        else:
+            self._paths.leaves |= {leaf: name for name, leaf in names.items()}
+
+    def put_back(self) -> None:
+        """Give every leaf the ``.grad`` that it had when it was named, if these were taken."""
+        self._paths.put_back()
+
+    @property
+    def recording(self) -> Recording:
+        """What was recorded, with the ``.grad`` of every named leaf as it is now."""
+        named = self._paths.leaves
+        gradients = {name: None if leaf.grad is None else leaf.grad.detach().clone() for leaf, name in named.items()}
+        return Recording(nodes_of(self._watch, named, self), rank(), tuple(self.calls), tuple(self._paths.entries), gradients)
+
+    def _takes(self, *, fresh: bool) -> bool:
+        """Take every operation of a forward and of a recomputation, but not those that a backward consists of."""
+        if self._copying or not (self._outside or self._paths.inside):
+            return False
+        return self._watch.running is None or torch.is_grad_enabled()
+
+    def _copies(self, tree: Any) -> list[torch.Tensor]:
+        self._copying = True  # a call of a Function is noted above this mode, which would see the copies made
+        try:
+            # Whatever happens to be in memory that was not written yet is no value.
+            return [_zeros(t) if id(t) in self._unwritten else t.detach().clone() for t in tensors(tree)]
+        finally:
+            self._copying = False
+
+    def _call(self, name: str, function: Any, given: Any, before: list[torch.Tensor], outputs: Any) -> Call:
+        for output in tensors(outputs):
+            self._unwritten.pop(id(output), None)
+            if name.removeprefix("aten.").removeprefix("new_").startswith("empty"):
+                self._unwritten[id(output)] = output
+        call = super()._call(name, function, given, before, outputs)
+        call = replace(call, path=self._paths.here, backward=self._watch.running)
+        self.calls.append(call)
+        return call
+
+
+def _zeros(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(tensor, requires_grad=False)
+
+
+def record_run(*, names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None) -> RunRecording:
+    """Record, while it is entered, every operation and every backward: those of stages and those within a backward too.
+
+    Of each operation the module, the line and copies of what went in and came out are kept, and of each node what it received
+    and returned: for two runs that are to be compared by `first_divergence`, and not around a whole training. Operations that a
+    checkpoint recomputes carry the number of the backward in which they are; work of other threads is not seen.
+
+    Args:
+        names: the module whose parameters and submodules are to be named, or leaves by name. Without it, and for what it does
+            not name, the outermost modules that are called give the names.
+
+    Example:
+        >>> import torch
+        >>> import gradcheck_plus as gp
+        >>> from torch.utils.checkpoint import checkpoint
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh())
+        >>> with gp.record_run() as run:
+        ...     checkpoint(model, torch.ones(4, 2), use_reentrant=False).sum().backward()
+        >>> [(call.path, call.backward) for call in run.calls if call.name == "aten.tanh.default"]
+        [('1', None), ('1', 0)]
+        >>> run.recording.gradients["0.bias"].shape
+        torch.Size([3])
+    """
+    return RunRecording(names)
