@@ -117,8 +117,12 @@ def current_node() -> Any:
 
 
 @contextlib.contextmanager
-def backward_runs(around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[None]]) -> Iterator[None]:
+def backward_runs(
+    around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[Callable[[tuple[torch.Tensor | None, ...]], None]]],
+) -> Iterator[None]:
     """Enter ``around(roots)`` for as long as each backward runs that starts meanwhile, nested ones included.
+
+    What it yields is called with the gradients that the engine returns, which `torch.autograd.grad` asks for.
 
     `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
     gradient edge.
@@ -127,8 +131,10 @@ def backward_runs(around: Callable[[Sequence[Any]], contextlib.AbstractContextMa
     run = engine._engine_run_backward
 
     def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        with around(roots):
-            return run(roots, *args, **kwargs)
+        with around(roots) as note:
+            returned = run(roots, *args, **kwargs)
+            note(returned)
+        return returned
 
     engine._engine_run_backward = watched
     try:

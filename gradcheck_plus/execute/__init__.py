@@ -87,7 +87,9 @@ def execute(
         if recorder is not None:
             recorder.name(world.model)
         with tape or contextlib.nullcontext(), contextlib.nullcontext() if recorder is None else recorder:
-            _run(world, driver, meter)
+            error = _run(world, driver, meter)
+            if recorder is not None:
+                recorder.raised = error
         if recorder is not None:
             recorder.name({f"params[{name!r}]": p for name, p in world.trainable.items()} | world.leaves)
         record = world.finish()
@@ -95,8 +97,8 @@ def execute(
     return record
 
 
-def _run(world: World, driver: Driver, meter: Meter | None) -> None:
-    """Run the schedule; an exception ends it and goes into the record."""
+def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | None:
+    """Run the schedule; an exception ends it, goes into the record, and is returned."""
     environment, phase = world.case.environment, "forward"
     forwards, repetitions = 0, dict.fromkeys(range(environment.forwards), 0)
     try:
@@ -119,13 +121,15 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
         wait(world.device)
         world.note_state("backward")
     except stage.StructureDiffersError:
-        return  # the record says it
+        return None  # the record says it
     except Unreplayable:
         raise
     except BaseException as error:
         if not is_answer(error):
             raise
         world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+        return error
+    return None
 
 
 def is_answer(error: BaseException) -> bool:

@@ -96,7 +96,8 @@ def aligned_nodes(reference: Recording, subject: Recording, calls: dict[Call, Ca
             found[node.index] = theirs[own]
     if not calls:
         found |= _by_order(reference.nodes, subject.nodes)
-    return _paired(reference, found) | _unnamed_leaves(reference, subject, found)
+    found = _paired(reference, found) | _sent_to(reference, subject, found)
+    return found | _equal_leaves(reference, subject, found)
 
 
 def _paired(reference: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
@@ -130,7 +131,21 @@ def _by_name(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     return {name: sorted(same, key=lambda node: node.made) for name, same in found.items()}
 
 
-def _unnamed_leaves(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
+def _equal_leaves(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Return the leaves without a name that have the same value, of those whose counterpart is not known."""
+    known = {index for others in found.values() for index in others}
+    left = [node for node in subject if _unnamed(node) and node.index not in known]
+    pairs: dict[int, list[int]] = {}
+    for node in reference:
+        if _unnamed(node) and node.index not in found:
+            other = next((o for o in left if _same([node.grad_fn.variable], [o.grad_fn.variable])), None)
+            if other is not None:
+                left.remove(other)
+                pairs[node.index] = [other.index]
+    return pairs
+
+
+def _sent_to(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
     """Return the leaves without a name that a node sends to whose counterpart sends to one too."""
     leaves: dict[int, list[int]] = {}
     for node in reference:

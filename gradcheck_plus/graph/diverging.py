@@ -4,14 +4,16 @@ import linecache
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from traceback import walk_tb
+from types import FrameType
 
 import torch
 
 from gradcheck_plus.compat import tensors
-from gradcheck_plus.divergence import Divergence, DivergenceKind
+from gradcheck_plus.divergence import Direction, Divergence, DivergenceKind
 from gradcheck_plus.graph.alignment import aligned_calls, aligned_nodes
 from gradcheck_plus.graph.comparing import Nearness, described, size
-from gradcheck_plus.graph.forward import Call
+from gradcheck_plus.graph.forward import Call, passed_over
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
 
@@ -22,16 +24,13 @@ def divergence(reference: Recording, subject: Recording) -> Divergence | None:
     What is only rounded otherwise counts where nothing else differs.
     """
     comparison = Comparison(reference, subject)
+    if (reference.raised is None) != (subject.raised is None):
+        return comparison.raising()
     floor = size(value for node in reference for value in node.received_values or ())
     for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
         for found in comparison.divergences(nearness):
             return found
     return None
-
-
-def never_ran(longer: Recording, shorter: Recording) -> Divergence | None:
-    """Return the first node of a recording that never ran in another one, which ended early."""
-    return next(Comparison(longer, shorter).missing(), None)
 
 
 class Comparison:
@@ -49,12 +48,33 @@ class Comparison:
         yield from self._forwards(nearness)
         yield from self._backwards(nearness)
         yield from self._leaves(nearness)
+        yield from self._results(nearness)
 
-    def missing(self) -> Iterator[Divergence]:
-        """Yield the nodes of the reference that did not run in the subject."""
-        for node in self.reference:
-            if node.index not in self.nodes and any(g is not None for g in node.received):
-                yield _at(node, "backward", "gradient-missing", f"no gradient reaches {_named(node)}")
+    # exceptions -----------------------------------------------------------------------------------------------------
+
+    def raising(self) -> Divergence:
+        """Return where one of the two raises and the other one does not."""
+        error, who, where = (
+            (self.subject.raised, "the subject", self.subject)
+            if self.subject.raised is not None
+            else (self.reference.raised, "the reference", self.reference)
+        )
+        assert error is not None
+        frame, source = _innermost(error)
+        own = next((f"{c.function.__name__}Backward" for c in where.calls if c.is_function and _runs(c, frame)), None)
+        last = self._stopped_at(where) if own is None else None
+        name = own or (last.name if last else type(error).__name__)
+        source = source or (last.source if last else "") or ""
+        text = f"{who} alone raises {type(error).__name__}{f' at {name}' if own or last else ''}: {_first_line(error)}"
+        direction: Direction = "backward" if where.nodes or last else "forward"
+        return Divergence(name, line_of(source), direction, "raises", source, text)
+
+    def _stopped_at(self, where: Recording) -> Node | None:
+        """Return the first node that ran in the other run and not in the one that ended early, if a backward had begun."""
+        if where is self.reference:
+            counterparts = {index for others in self.nodes.values() for index in others}
+            return next((n for n in self.subject if n.index not in counterparts), None)
+        return next((n for n in self.reference if n.index not in self.nodes), None) if where.nodes else None
 
     # forwards -------------------------------------------------------------------------------------------------------
 
@@ -200,9 +220,38 @@ class Comparison:
         text = f"the gradients that reach {_named(node)} add up otherwise{how}"
         return _at(node, "backward", "accumulation-differs", text, line=self._before(node))
 
+    def _results(self, nearness: Nearness) -> Iterator[Divergence]:
+        """Compare what the backwards returned, if as many ran: second derivatives show there only."""
+        if [len(r) for r in self.reference.results] != [len(r) for r in self.subject.results]:
+            return
+        for number, (ours, theirs) in enumerate(zip(self.reference.results, self.subject.results, strict=True)):
+            for slot, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+                if nearness.tensors(a, b):
+                    continue
+                stranger = next((n for n in self.subject if n.kind == "function" and not self._known(n)), None)
+                where = f"gradient {slot} that backward {number} returns"
+                by = f"; {_named(stranger)} ran in it, and not in the reference" if stranger else ""
+                yield _at(stranger or where, "backward", "result-differs", f"{where} is another one: {described(a, b)}{by}")
+
     def _before(self, node: Node | None) -> Node | None:
         """Return a node that sends to a leaf, which has no line of its own."""
         return next((n for n in self.reference if node is not None and node.index in n.leads_to), None)
+
+
+def _innermost(error: BaseException) -> tuple[FrameType | None, str]:
+    """Return the innermost frame of an exception that is neither torch's nor ours, and its place; none if there is none."""
+    frames = [(frame, f"{frame.f_code.co_filename}:{line}") for frame, line in walk_tb(error.__traceback__)]
+    own = [(frame, place) for frame, place in frames if not passed_over(frame)]
+    return own[-1] if own else (None, "")
+
+
+def _runs(call: Call, frame: FrameType | None) -> bool:
+    """Is this the backward of the Function that was called?"""
+    return frame is not None and call.function.backward.__code__ is frame.f_code
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _rule(node: Node, other: Node, slot: int) -> Divergence:

@@ -202,11 +202,16 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
+def passed_over(frame: FrameType) -> bool:
+    """Is this code that calls operations for somebody else?"""
+    return frame.f_code.co_filename.startswith(_PASSED_OVER)
+
+
 def _source() -> str | None:
     """Return the innermost line that is neither torch's nor ours."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PASSED_OVER):
+        if not passed_over(frame):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return None

@@ -31,6 +31,8 @@ class Recording:
         rank: of this process in `torch.distributed`, None where that is not initialised.
         calls: every operation in the order in which they ran, where a whole run was recorded.
         entries: every call of a module, where a whole run was recorded.
+        results: the gradients that each outermost backward returned to its caller, where a whole run was recorded.
+        raised: the exception that ended it, where a whole run was recorded and one did.
         gradients: the ``.grad`` of every named leaf in the end, by name, where a whole run was recorded.
     """
 
@@ -38,6 +40,8 @@ class Recording:
     rank: int | None
     calls: tuple[Call, ...] = ()
     entries: tuple[Entry, ...] = ()
+    results: tuple[tuple[torch.Tensor | None, ...], ...] = ()
+    raised: BaseException | None = None
     gradients: Mapping[str, torch.Tensor | None] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -36,6 +36,7 @@ class RunRecording(ForwardRecording):
         self._outside, self._watch = outside, Watch(values=True)
         self._paths = Paths(names, lambda: self._watch.running, fresh=fresh)
         self._stack = contextlib.ExitStack()
+        self.raised: BaseException | None = None
         self._copying = False
         self._unwritten: dict[int, torch.Tensor] = {}
 
@@ -46,7 +47,8 @@ class RunRecording(ForwardRecording):
         return super().__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """End; whatever was seen stays."""
+        """End; whatever was seen stays, the exception that ends it too."""
+        self.raised = self.raised or error
         super().__exit__(kind, error, traceback)
         self._stack.close()
 
@@ -71,7 +73,9 @@ class RunRecording(ForwardRecording):
         """What was recorded, with the ``.grad`` of every named leaf as it is now."""
         named = self._paths.leaves
         gradients = {name: None if leaf.grad is None else leaf.grad.detach().clone() for leaf, name in named.items()}
-        return Recording(nodes_of(self._watch, named, self), rank(), tuple(self.calls), tuple(self._paths.entries), gradients)
+        nodes, entries = nodes_of(self._watch, named, self), tuple(self._paths.entries)
+        results = tuple(self._watch.returned)
+        return Recording(nodes, rank(), tuple(self.calls), entries, results, self.raised, gradients)
 
     def _takes(self, *, fresh: bool) -> bool:
         """Take every operation of a forward and of a recomputation, but not those that a backward consists of."""

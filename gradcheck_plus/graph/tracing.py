@@ -37,6 +37,7 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
 
     Raises:
         InvalidArgument: a callable ran no backward, or something else was given.
+        Exception: what both of two callables raised. Where only one raises, that is where they part.
 
     Example:
         >>> import torch
@@ -55,11 +56,17 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
         >>> print(gp.first_divergence(plain, forgetful).kind)
         recompute-differs
     """
-    return divergence(recorded(reference, names), recorded(subject, names))
+    expected, got = recorded(reference, names), recorded(subject, names)
+    found = divergence(expected, got)
+    if found is None and expected.raised is not None:
+        raise expected.raised
+    return found
 
 
 def recorded(run: Run, names: Names = None) -> Recording:
     """Return the recording of a run; a callable is run. See `first_divergence`.
+
+    An exception of a callable, save an interrupt, ends the recording and is part of it.
 
     Raises:
         InvalidArgument: it ran no backward, or something else was given.
@@ -75,13 +82,23 @@ def recorded(run: Run, names: Names = None) -> Recording:
         )
     recorder = RunRecording(names, fresh=True)
     try:
-        with torch.random.fork_rng(range(torch.cuda.device_count())), recorder:
-            returned = run()
-            if not recorder.backwards:
-                _backward(returned, run)
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            _run(run, recorder)
         return recorder.recording
     finally:
         recorder.put_back()
+
+
+def _run(run: Callable[[], Any], recorder: RunRecording) -> None:
+    try:
+        with recorder:
+            returned = run()
+            if not recorder.backwards:
+                _backward(returned, run)
+    except InvalidArgument:
+        raise
+    except Exception:
+        assert recorder.raised is not None
 
 
 def _backward(returned: Any, run: Callable[[], Any]) -> None:

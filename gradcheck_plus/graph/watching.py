@@ -35,6 +35,7 @@ class Watch:
             is one Python object.
         starts: what each backward started from.
         parents: the node in whose backward each backward ran, None for one that was called from outside.
+        returned: copies of the gradients that each outermost backward returned, which is what `torch.autograd.grad` asks for.
         materialises: of nodes of Functions, whether they were handed tensors only.
     """
 
@@ -45,6 +46,7 @@ class Watch:
         self.starts: list[Sequence[Any]] = []
         self.parents: list[Any] = []
         self.materialises: dict[Any, bool] = {}
+        self.returned: list[Values] = []
         self._hooked: set[Any] = set()
         self._running: list[int] = []
 
@@ -60,27 +62,33 @@ class Watch:
             yield
 
     @contextlib.contextmanager
-    def _backward(self, roots: Sequence[Any]) -> Iterator[None]:
+    def _backward(self, roots: Sequence[Any]) -> Iterator[Callable[[Values], None]]:
         graph = reachable(roots)
         for node, leads_to in graph.items():
             # What is known already stays, with the objects that it was seen with.
             self.graph.setdefault(node, leads_to)
         # A leaf can be reached by an outer backward and by one within it: one hook sees both.
         fresh = [node for node in graph if node not in self._hooked]
-        self._running.append(len(self.starts))
+        number = len(self.starts)
+        self._running.append(number)
         self.starts.append(roots)
         self.parents.append(current_node())
         self._hooked.update(fresh)
         handles = [node.register_hook(self._hook(node)) for node in fresh]
         try:
             with materialising([node for node in fresh if forward_class(node) is not None]) as handed_tensors:
-                yield
+                yield lambda returned: self._keep(self.parents[number], returned)
         finally:
             for handle in handles:
                 handle.remove()
             self._hooked.difference_update(fresh)
             self._running.pop()
             self.materialises.update(handed_tensors)
+
+    def _keep(self, parent: Any, returned: Values) -> None:
+        """Keep the gradients that a backward returns to its caller, if that is no other backward."""
+        if self.values and parent is None:
+            self.returned.append(_copies(returned or ()))
 
     def _hook(self, node: Any) -> Callable[[Values, Values], None]:
         leads_to = self.graph[node]
