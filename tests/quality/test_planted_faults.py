@@ -19,7 +19,6 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.execute.world import undisturbed
 from gradcheck_plus.results import CheckResult, Fault
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subjects import primary
 from gradcheck_plus.zoo import ZOO, Planted
 
 #: A repro is run as a program of its own for these, one of each make; a process costs seconds.
@@ -49,10 +48,8 @@ def first_fault(name: str, hunt: Callable[[str], CheckResult]) -> Fault:
 
 
 def own_fault(name: str, result: CheckResult) -> Fault:
-    """Return the fault that is the implementation's own, if there is one: torch's own subject shows some planted ones too."""
     assert result.verdict == "fault", f"{name} was not found in {result.cases.run} cases"
-    own = [f for f in result.faults if primary(ZOO[name].kind).name not in f.also_fails]
-    return (own or result.faults)[0]
+    return result.faults[0]
 
 
 def test_a_planted_fault_is_found_with_what_triggers_it(found: Found) -> None:
