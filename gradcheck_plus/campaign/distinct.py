@@ -49,7 +49,8 @@ class Distinct:
         """Is there a fault that none of torch's own subjects shows, and no wish for more?"""
         if len(self.faults) >= MOST_FAULTS:
             return True
-        given = self.search.module or self.described.name in SUBJECTS  # then there is nobody else to blame
+        s = self.search
+        given = s.module or s.planted or self.described.name in SUBJECTS  # then there is nobody else to blame
         own = [f for f in self.faults if given or not f.also_fails]
         return bool(own) and not self.settings.keep_going
 

@@ -25,6 +25,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
         module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        planted: whatever is found is the subject's own, though torch's may show it too; the first fault ends the search.
     """
 
     kind: Kind
@@ -33,6 +34,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     module: str = ""
     inputs: str = ""
+    planted: bool = False
 
 
 class Block(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import hypothesis
@@ -63,6 +63,7 @@ class LocalRunner:
         self.without = frozenset(self.settings.without)
         self.aimed = aimed(search, self.contract.pointless)
         self.strategy = strategy(search, self.aimed)
+        self.remembered = lru_cache(maxsize=4096)(self.decide)  # shrinking comes to the same small cases from many sides
 
     def describe(self) -> Described:
         """Say what is run."""
@@ -91,7 +92,7 @@ class LocalRunner:
     ) -> Explained | None:
         """Shrink and explain a failure, leaving out some candidates; None if it does not fail any more."""
         with single_thread():
-            return explain(failure, key, self.decide, self.inflight, skip=skip, hold=hold, seconds=seconds)
+            return explain(failure, key, self.remembered, self.inflight, skip=skip, hold=hold, seconds=seconds)
 
     def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
