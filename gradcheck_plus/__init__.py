@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         check_checkpoint,
         check_module,
         check_stage_backward,
+        check_wrapper,
     )
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
     from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward
@@ -45,6 +46,7 @@ __all__ = [
     "check_checkpoint",
     "check_module",
     "check_stage_backward",
+    "check_wrapper",
     "record_backward",
     "record_forward",
     "register_operation",
@@ -71,6 +73,7 @@ _HOMES = {
     "check_checkpoint": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "check_wrapper": "gradcheck_plus.checks",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",
     "register_operation": "gradcheck_plus.operations:register",

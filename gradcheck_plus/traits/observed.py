@@ -7,7 +7,7 @@ from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
 
 def _hook_on_tied(f: Facts) -> bool:
     hooked = bool({"parameter", "post-accumulate"} & set(f.environment.hooks))
-    return hooked and any(len(set(uses)) > 1 for uses in f.homes.values())
+    return hooked and any(len(uses if f.case.plan.inner else set(uses)) > 1 for uses in f.homes.values())
 
 
 TABLE = (
@@ -27,7 +27,7 @@ TABLE = (
     ),
     Trait(
         "hook-on-tied-parameter",
-        "a parameter that segments share has a hook",
+        "a parameter that segments, or modules that are wrapped, share has a hook",
         _hook_on_tied,
         "pytorch/pytorch#81296, deepspeedai/DeepSpeed#988",
         drawn=False,
