@@ -30,6 +30,7 @@ __all__ = [
     "composable_checkpoint",
     "expected_gradients",
     "forward_class",
+    "hash_store",
     "hooks_of_leaf",
     "last_sequence_number",
     "map_tensors",
@@ -135,6 +136,13 @@ def composable_checkpoint(module: torch.nn.Module) -> torch.nn.Module:
 
     applied: torch.nn.Module = checkpoint(module)
     return applied
+
+
+def hash_store() -> Any:
+    """Return a store for a process group of one process, which needs no network."""
+    from torch._C._distributed_c10d import HashStore
+
+    return HashStore()
 
 
 # the nodes of an autograd graph -----------------------------------------------------------------------------------------

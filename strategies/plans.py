@@ -14,7 +14,7 @@ from gradcheck_plus.subject import Planned
 
 #: Operations that every checkpoint adds for itself, and that policies are not asked about.
 _IGNORED = ("aten.detach.default", "prim.device.default")
-_LAYERS: tuple[Layer, ...] = ("non-reentrant", "save-on-cpu", "reentrant")
+_LAYERS: tuple[Layer, ...] = ("non-reentrant", "save-on-cpu")
 #: Of a hundred policies so many keep nothing, and so many keep every call of what they keep.
 _NOTHING, _BY_NAME = 10, 30
 

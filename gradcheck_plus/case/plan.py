@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 #: One sort of checkpoint around a region.
-Layer = Literal["non-reentrant", "reentrant", "save-on-cpu"]
+Layer = Literal["non-reentrant", "save-on-cpu"]
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -12,7 +12,17 @@ from typing import Any
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.expectations import ANY, Contract, contract
 from gradcheck_plus.subject import Kind, Subject
-from gradcheck_plus.subjects import torch_checkpoint, torch_pipelining, torch_selective, torch_wrappers
+from gradcheck_plus.subjects import (
+    deepspeed,
+    fairscale,
+    torch_checkpoint,
+    torch_nested,
+    torch_pipelining,
+    torch_selective,
+    torch_sequential,
+    torch_wrappers,
+    torchgpipe,
+)
 from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
 
 __all__ = [
@@ -23,13 +33,18 @@ __all__ = [
     "Subject",
     "checkpoint",
     "contract_of",
+    "deepspeed",
+    "fairscale",
     "primary",
     "stage_backward",
     "subject",
     "torch_checkpoint",
+    "torch_nested",
     "torch_pipelining",
     "torch_selective",
+    "torch_sequential",
     "torch_wrappers",
+    "torchgpipe",
     "wrapper",
 ]
 

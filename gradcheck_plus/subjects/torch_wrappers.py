@@ -1,8 +1,9 @@
 """torch's own ways to wrap a module, called as ``wrap(module)``."""
 
+from typing import TYPE_CHECKING
+
 from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import nn
 

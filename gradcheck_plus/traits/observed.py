@@ -10,6 +10,14 @@ def _hook_on_tied(f: Facts) -> bool:
     return hooked and any(len(uses if f.case.plan.inner else set(uses)) > 1 for uses in f.homes.values())
 
 
+#: Operations whose kernels call others that autocast casts.
+_CALLING = ("bilinear",)
+
+
+def _autocast_inside(f: Facts) -> bool:
+    return bool(f.environment.autocast) and any(s.operation in _CALLING for s, _ in f.operations)
+
+
 TABLE = (
     Trait(
         "region-without-grad-input",
@@ -68,6 +76,13 @@ TABLE = (
         lambda f: any(o.other_kernel for _, o in f.operations),
         drawn=False,
         inexact=True,
+    ),
+    Trait(
+        "autocast-inside",
+        "autocast reaches what the kernel of an operation calls",
+        _autocast_inside,
+        "pytorch/pytorch#85043",
+        drawn=False,
     ),
     Trait(
         "own-module",

@@ -49,7 +49,7 @@ OWN = Case(
     ),
     (PRIMAL,),
     (COTANGENT,),
-    plan=Plan((("aten.mul.Tensor", 1),), ("reentrant",), 2, ("segment0.linear0",), 2),
+    plan=Plan((("aten.mul.Tensor", 1),), ("save-on-cpu",), 2, ("segment0.linear0",), 2),
 )
 
 
