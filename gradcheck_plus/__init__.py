@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         check_function,
         check_module,
         check_stage_backward,
+        check_wrapper,
     )
     from gradcheck_plus.divergence import Divergence
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
@@ -63,6 +64,7 @@ __all__ = [
     "check_function",
     "check_module",
     "check_stage_backward",
+    "check_wrapper",
     "first_divergence",
     "gradcheck",
     "record_backward",
@@ -96,6 +98,7 @@ _HOMES = {
     "check_function": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "check_wrapper": "gradcheck_plus.checks",
     "first_divergence": "gradcheck_plus.graph",
     "gradcheck": "gradcheck_plus.functions.gradcheck",
     "record_backward": "gradcheck_plus.graph",

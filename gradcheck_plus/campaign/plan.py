@@ -10,7 +10,7 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import Kind, Planned
 
 #: What one search keeps while it shrinks: kind, role and, for an exception, its type.
 Key = tuple[str, str, str]
@@ -24,10 +24,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         settings: how it is searched.
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
-        module, inputs: the targets of a user's module factory and of its sample call, where those are checked; a function
-        has the
-            second one too.
-        reference: the target of a function's reference.
+        module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        reference: the target of a function's reference; its sample call is `inputs` too.
+        planted: whatever is found is the subject's own, though torch's may show it too; the first fault ends the search.
     """
 
     kind: Kind
@@ -36,6 +35,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     module: str = ""
     inputs: str = ""
+    planted: bool = False
     reference: str = ""
 
 
@@ -140,7 +140,10 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at."""
+    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at.
+
+    `planned` is the field of a case's plan that the subject is made of.
+    """
 
     tool: Tool
     name: str
@@ -148,6 +151,7 @@ class Described(msgspec.Struct, frozen=True):
     contract: str
     builds_on: str
     aimed: tuple[str, ...]
+    planned: Planned = ""
 
 
 class Runner(Protocol):

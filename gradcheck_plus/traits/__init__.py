@@ -5,21 +5,22 @@ observed. To add a trait, add an entry to a file; `gradcheck-plus list traits` a
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
-from gradcheck_plus.traits import calls, cotangents, environment, inputs, observed, outputs, programs
+from gradcheck_plus.traits import calls, cotangents, environment, inputs, observed, outputs, plans, programs
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import FUNCTION, TRAITS, Trait
+from gradcheck_plus.traits.trait import CALL, TRAITS, Trait
 
-for _theme in (inputs, outputs, cotangents, programs, environment, observed, calls):
+for _theme in (inputs, outputs, cotangents, programs, environment, plans, observed, calls):
     for _trait in _theme.TABLE:
         TRAITS.add(_trait)
 
 __all__ = ["TRAITS", "Facts", "Trait", "clashes", "compatible", "drawable", "exact", "traits"]
 
 
+@lru_cache(maxsize=512)  # shrinking asks of the same case again and again
 def traits(case: Case) -> frozenset[str]:
     """Return the names of the traits that a case has.
 
@@ -32,7 +33,7 @@ def traits(case: Case) -> frozenset[str]:
     """
     facts = Facts(case)
     of_call = case.call is not None  # which has no program that the others could be read off
-    return frozenset(name for name, trait in TRAITS.items() if (trait.kinds == FUNCTION) == of_call and trait.when(facts))
+    return frozenset(name for name, trait in TRAITS.items() if (trait.kinds == CALL) == of_call and trait.when(facts))
 
 
 def drawable(kind: Kind) -> tuple[str, ...]:

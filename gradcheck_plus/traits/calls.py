@@ -1,7 +1,7 @@
 """Traits of a varied call of a user's function: how it differs from the sample call."""
 
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import FUNCTION, Trait
+from gradcheck_plus.traits.trait import CALL, Trait
 
 #: What each variation does, with ``{x}`` for the argument that it is done to, and who got it wrong.
 PHRASES: dict[str, tuple[str, str]] = {
@@ -60,7 +60,7 @@ def _has(name: str) -> Trait:
     def when(f: Facts) -> bool:
         return f.case.call is not None and name in f.case.call.names
 
-    return Trait(name, phrase.format(x="an argument"), when, source, kinds=FUNCTION)
+    return Trait(name, phrase.format(x="an argument"), when, source, kinds=CALL)
 
 
 TABLE = tuple(_has(name) for name in PHRASES)

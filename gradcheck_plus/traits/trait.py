@@ -7,9 +7,11 @@ from gradcheck_plus.registry import Registry
 from gradcheck_plus.subject import KINDS, Kind
 from gradcheck_plus.traits.facts import Facts
 
-CHECKPOINT: tuple[Kind, ...] = ("checkpoint",)
+FUNCTION: tuple[Kind, ...] = ("checkpoint",)
+WRAPPER: tuple[Kind, ...] = ("wrapper",)
+CHECKPOINT: tuple[Kind, ...] = FUNCTION + WRAPPER
 STAGE: tuple[Kind, ...] = ("stage-backward",)
-FUNCTION: tuple[Kind, ...] = ("function",)
+CALL: tuple[Kind, ...] = ("function",)
 
 #: Where the limits of recomputing are written down.
 CHECKPOINT_DOCS = "torch.utils.checkpoint documentation"
