@@ -283,6 +283,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--max-examples", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line for every function")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -295,6 +296,8 @@ def main():
             verdicts["crashed"] = verdicts.get("crashed", 0) + 1
             print(f"{name}: the process crashed", flush=True)
             continue
+        if options.verbose:
+            print(f"{name}: {result.verdict}, {result.cases.judged} cases judged", flush=True)
         verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
         cases, kinks = cases + result.cases.judged, kinks + result.cases.kinks
         for fault in result.faults:

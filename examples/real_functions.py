@@ -36,7 +36,7 @@ def entmax():
     yield "SparsemaxFunction", lambda x: SparsemaxFunction.apply(x, -1, None), rows, None
     yield "Entmax15Function", lambda x: Entmax15Function.apply(x, -1, None), rows, None
     yield "SparsemaxBisectFunction", lambda x: SparsemaxBisectFunction.apply(x, -1, 50, True), rows, None
-    yield "EntmaxBisectFunction", lambda x: EntmaxBisectFunction.apply(x, 1.5, -1, 50, True), rows, None
+    yield "EntmaxBisectFunction", lambda x: EntmaxBisectFunction.apply(x, 1.5, -1, 50, True), lambda: [torch.randn(1, 4)], None
 
 
 def timm():
@@ -79,7 +79,7 @@ def main():
                 settings = gp.Settings(max_examples=options.max_examples, keep_going=True)
                 result = gp.check_function(op, inputs=inputs, reference=against, settings=settings)
                 how = "without a reference" if against is None else f"against {against.__name__}"
-                print(f"  {name}, {how}: {result.verdict}, {result.cases.judged} cases judged")
+                print(f"  {name}, {how}: {result.verdict}, {result.cases.judged} cases judged", flush=True)
                 for fault in result.faults:
                     print(f"    [{fault.check}] {fault.message}")
 

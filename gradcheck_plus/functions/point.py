@@ -71,7 +71,8 @@ class Point:
         use: the lines that use the result ``y``, the last of which returns what is added up.
         times: how often the backward runs.
         inplace: the function writes into its arguments: it is passed copies.
-        low: the least precise dtype of the call.
+        alone: a size was changed of one tensor alone, which may then be broadcast as nobody meant it.
+        names: the names of the variations.
     """
 
     sample: Sample
@@ -80,6 +81,7 @@ class Point:
     use: tuple[str, ...] = ("return terms(y)",)
     times: int = 1
     inplace: bool = False
+    alone: bool = False
     names: frozenset[str] = field(default_factory=frozenset)
 
     @property

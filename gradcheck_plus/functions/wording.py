@@ -74,6 +74,8 @@ def _looks(got: torch.Tensor, expected: torch.Tensor) -> str:
         first = ratio.reshape(-1)[0]
         if bool(((ratio - first).abs() <= 1e-4 * first.abs()).all()):
             factor = first.item()
+            if abs(factor - 1) < 1e-3:
+                return f"the two are {float((got - expected).abs().max()):.3g} apart, more than rounding is"
             return "its sign is wrong" if abs(factor + 1) < 1e-6 else f"it is {number(factor)} times what it should be"
     return ""
 

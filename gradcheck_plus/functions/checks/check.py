@@ -52,6 +52,7 @@ class Scene:
     ) -> Mismatch:
         """Return what this check found."""
         rank = CHECKS[self.call.check].rank + (10 if self.call.names & EXTREME else 0)
+        rank += 5 if kind == "raises" and self.call.names & {"other-size", "size-one"} else 0
         return mismatch(kind, self.call.check, leaf, said, expected=expected, got=got, error=error, rank=rank)
 
     @property
@@ -109,7 +110,8 @@ def by(core: Core) -> Callable[[Scene], Iterator[Mismatch]]:
         scene.judged += 1
         names = [f"`{name}`" for name in scene.names]
         for slot, kind, said in core(scene.op, scene.point.call, scene.point.leaves, names):
-            if kind == "raises" and scene.reference is None and natural(said):
+            broadcast = scene.point.alone and "invalid gradient at index" in said
+            if kind == "raises" and (broadcast or (scene.reference is None and natural(said))):
                 scene.refuse(said)
             yield scene.fault(kind, "call" if slot is None else scene.names[slot], f"{said}{scene.where}")
             return  # the first one names the cause

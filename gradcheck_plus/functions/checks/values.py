@@ -203,6 +203,7 @@ def _wrong(scene: Scene, found: Sequence[Wrong]) -> Mismatch:
     ratios = [w.got / w.expected if w.got is not None and w.expected else math.nan for w in found]
     same = len(ratios) > 1 and max(ratios) - min(ratios) <= 1e-4 * abs(ratios[0])
     looks = f"; it is {number(ratios[0])} times what it should be" if same else ""
+    looks = "; its sign is wrong" if same and abs(ratios[0] + 1) < 1e-6 else looks
     said = f"gradient of `{name}` is wrong{scene.where}: got {got}, expected {expected} by central differences"
     said += f"{places}{count}{looks}"
     return scene.fault("presence" if found[0].got is None else "value", name, said, expected=expected, got=got)

@@ -28,6 +28,7 @@ def resized(value: torch.Tensor, dim: int, size: int) -> torch.Tensor:
 def _resize(point: Point, slot: Slot, choice: int, size_of: Callable[[int], int]) -> None:
     dims = slot.value.dim()
     dim, alone = choice % dims, choice // dims % 2 == 1
+    point.alone = point.alone or alone
     old = slot.value.shape[dim]
     size = size_of(old)
     for s in [slot] if alone else point.slots:
