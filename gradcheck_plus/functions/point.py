@@ -153,7 +153,7 @@ class Point:
     def in_double(self) -> "Point":
         """Return the same point in float64, without autocast: the truth."""
         slots = [replace(s, value=support.wide(s.value) if s.floating else s.value, main_grad=0) for s in self.slots]
-        return Point(self.sample, slots, "", self.use, 1, self.inplace, self.names)
+        return replace(self, slots=slots, autocast="", times=1)
 
 
 def plain_point(sample: Sample, *, double: bool, inplace: bool = False) -> Point:
