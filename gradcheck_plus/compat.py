@@ -23,11 +23,13 @@ __all__ = [
     "SEEN_ON",
     "TorchDispatchMode",
     "arguments",
+    "backward_runs",
     "builds_on_checkpoint",
     "calls_of_functions",
     "changes_operand",
     "checkpoint_wrapper",
     "composable_checkpoint",
+    "current_node",
     "expected_gradients",
     "forward_class",
     "hash_store",
@@ -148,6 +150,38 @@ def hash_store() -> Any:
 # the nodes of an autograd graph -----------------------------------------------------------------------------------------
 
 
+def current_node() -> Any:
+    """Return the node whose backward runs in this thread just now, None if none does."""
+    return torch._C._current_autograd_node()
+
+
+@contextlib.contextmanager
+def backward_runs(
+    around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[Callable[[tuple[torch.Tensor | None, ...]], None]]],
+) -> Iterator[None]:
+    """Enter ``around(roots)`` for as long as each backward runs that starts meanwhile, nested ones included.
+
+    What it yields is called with the gradients that the engine returns, which `torch.autograd.grad` asks for.
+
+    `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
+    gradient edge.
+    """
+    engine: Any = torch.autograd
+    run = engine._engine_run_backward
+
+    def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        with around(roots) as note:
+            returned = run(roots, *args, **kwargs)
+            note(returned)
+        return returned
+
+    engine._engine_run_backward = watched
+    try:
+        yield
+    finally:
+        engine._engine_run_backward = run
+
+
 def last_sequence_number() -> int:
     """Return the sequence number of the node that this thread made last.
 
@@ -228,8 +262,12 @@ def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
 
 
 @contextlib.contextmanager
-def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Iterator[None]:
-    """Call ``note(function, arguments, outputs)`` after every forward of a `torch.autograd.Function`.
+def calls_of_functions(
+    note: Callable[[Any, tuple[Any, ...], Any], None], begin: Callable[[Any], None] = lambda function: None
+) -> Iterator[None]:
+    """Call ``begin(function)`` before and ``note(function, arguments, outputs)`` after each forward of a Function.
+
+    Where the forward raises, the latter is not called.
 
     `Function.apply` calls its parent's by name when it runs, so that one who bound ``MyFunction.apply`` long ago is seen too.
     """
@@ -238,6 +276,7 @@ def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Ite
 
     def apply(cls: Any, *args: Any) -> Any:
         run = before.__get__(None, cls) if before else super(parent, cls).apply
+        begin(cls)
         outputs = run(*args)
         note(cls, args, outputs)
         return outputs

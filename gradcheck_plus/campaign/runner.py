@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import hypothesis
@@ -13,6 +13,7 @@ from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.explaining import also_fails, explain, known_of_torch
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, costs, decide
+from gradcheck_plus.campaign.localising import first_divergence
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case, Cotangent, Environment, Name
 from gradcheck_plus.case.trees import walk
@@ -21,6 +22,7 @@ from gradcheck_plus.execute import execute, reference
 from gradcheck_plus.execute.sampling import Sampled, sampled
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.expectations import Contract
+from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.record import Record
 from gradcheck_plus.results import Costs, Tool
 from gradcheck_plus.strategies.cases import aimed_cases, allowed_traits
@@ -62,6 +64,7 @@ class LocalRunner:
         self.without = frozenset(self.settings.without)
         self.aimed = aimed(search, self.contract.pointless)
         self.strategy = strategy(search, self.aimed, self.subject)
+        self.remembered = lru_cache(maxsize=4096)(self.decide)  # shrinking comes to the same small cases from many sides
 
     def describe(self) -> Described:
         """Say what is run."""
@@ -90,9 +93,9 @@ class LocalRunner:
     ) -> Explained | None:
         """Shrink and explain a failure, leaving out some candidates; None if it does not fail any more."""
         with single_thread():
-            return explain(failure, key, self.decide, self.inflight, skip=skip, hold=hold, seconds=seconds)
+            return explain(failure, key, self.remembered, self.inflight, skip=skip, hold=hold, seconds=seconds)
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
         with single_thread():
             self.inflight.write("inspect", 0, 0)
@@ -102,7 +105,8 @@ class LocalRunner:
             known: tuple[tuple[str, str, str, str], ...] = ()
             if self.settings.known:
                 known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
-            return Inspected(tuple(differentiable_outputs(plain)), others, known)
+            divergence = first_divergence(case, self.subject, mismatch, self.settings.device)
+            return Inspected(tuple(differentiable_outputs(plain)), others, known, divergence)
 
     @cached_property
     def _generic(self) -> Contract:

@@ -56,7 +56,6 @@ def demo(options: argparse.Namespace) -> int:
 
 def _rows() -> list[_Row]:
     planted = ZOO[_PLANTED]
-    shown = [s for s in SUBJECTS.values() if s.compared or s.name == "identity"]
     return [
         *(
             _Row(s.name, s.kind, s.subject.target, s.contract, "match", s.doc)

@@ -14,6 +14,7 @@ from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
+from gradcheck_plus.graph.running import RunRecording
 from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
 from gradcheck_plus.subject import CALLS, Kind, Subject
@@ -59,6 +60,7 @@ def execute(
     tape: Tape | None = None,
     poison: bool = True,
     meter: Meter | None = None,
+    recorder: RunRecording | None = None,
 ) -> Record:
     """Run `case` once under `subject` and return everything it left behind.
 
@@ -73,6 +75,7 @@ def execute(
         tape: records the noise that is drawn, or puts back what it recorded.
         poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
         meter: measures what the execution costs; its hooks may change what a subject does.
+        recorder: records the operations and the backwards.
 
     Raises:
         InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
@@ -86,15 +89,21 @@ def execute(
         world.seed()
         if meter:
             meter.watch(world.model)
-        with tape or contextlib.nullcontext():
-            _run(world, driver, meter)
+        if recorder is not None:
+            recorder.name(world.model)
+        with tape or contextlib.nullcontext(), contextlib.nullcontext() if recorder is None else recorder:
+            error = _run(world, driver, meter)
+            if recorder is not None:
+                recorder.raised = error
+        if recorder is not None:
+            recorder.name({f"params[{name!r}]": p for name, p in world.trainable.items()} | world.leaves)
         record = world.finish()
     record.warnings = sorted({str(w.message).partition("\n")[0] for w in caught})
     return record
 
 
-def _run(world: World, driver: Driver, meter: Meter | None) -> None:
-    """Run the schedule; an exception ends it and goes into the record."""
+def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | None:
+    """Run the schedule; an exception ends it, goes into the record, and is returned."""
     environment, phase = world.case.environment, "forward"
     forwards, repetitions = 0, dict.fromkeys(range(environment.forwards), 0)
     try:
@@ -113,17 +122,20 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
                 phase, number = "backward", int(step)
                 retain = step in environment.schedule[position + 1 :]
                 driver.backward(number, repetitions[number], retain=retain)
+                world.separate_gradients()
                 repetitions[number] += 1
         wait(world.device)
         world.note_state("backward")
     except stage.StructureDiffersError:
-        return  # the record says it
+        return None  # the record says it
     except Unreplayable:
         raise
     except BaseException as error:
         if not is_answer(error):
             raise
         world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+        return error
+    return None
 
 
 def is_answer(error: BaseException) -> bool:

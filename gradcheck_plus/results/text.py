@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gradcheck_plus.case import Case, Environment, Plan
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
@@ -69,6 +70,8 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
     else:
         yield f"  only when: {', '.join(fault.trigger) or _untold(fault)}"
+    if fault.first_divergence is not None:
+        yield from _divergence(fault.first_divergence)
     if fault.also_fails:
         yield f"  also fails on this case: {', '.join(fault.also_fails)}"
     out = result.volatile.get("out")
@@ -78,6 +81,16 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
     if verbose or not out:
         yield ""
         yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case), result.kind))
+
+
+def _divergence(divergence: Divergence) -> Iterator[str]:
+    """Say where the two part first, unless that is what the fault says already."""
+    if divergence.kind in ("raises", "not-seen"):
+        return
+    text = f"parts from plain autograd at `{divergence.source_line}`: " if divergence.source_line else "parts first: "
+    yield from textwrap.wrap(
+        text + divergence.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def _untold(fault: Fault) -> str:

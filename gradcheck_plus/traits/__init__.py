@@ -5,7 +5,7 @@ observed. To add a trait, add an entry to a file; `gradcheck-plus list traits` a
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
@@ -20,6 +20,7 @@ for _theme in (inputs, outputs, cotangents, programs, environment, plans, observ
 __all__ = ["TRAITS", "Facts", "Trait", "clashes", "compatible", "drawable", "exact", "traits"]
 
 
+@lru_cache(maxsize=512)  # shrinking asks of the same case again and again
 def traits(case: Case) -> frozenset[str]:
     """Return the names of the traits that a case has.
 
