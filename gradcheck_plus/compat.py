@@ -223,8 +223,12 @@ def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
 
 
 @contextlib.contextmanager
-def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Iterator[None]:
-    """Call ``note(function, arguments, outputs)`` after every forward of a `torch.autograd.Function`.
+def calls_of_functions(
+    note: Callable[[Any, tuple[Any, ...], Any], None], begin: Callable[[Any], None] = lambda function: None
+) -> Iterator[None]:
+    """Call ``begin(function)`` before and ``note(function, arguments, outputs)`` after each forward of a Function.
+
+    Where the forward raises, the latter is not called.
 
     `Function.apply` calls its parent's by name when it runs, so that one who bound ``MyFunction.apply`` long ago is seen too.
     """
@@ -233,6 +237,7 @@ def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Ite
 
     def apply(cls: Any, *args: Any) -> Any:
         run = before.__get__(None, cls) if before else super(parent, cls).apply
+        begin(cls)
         outputs = run(*args)
         note(cls, args, outputs)
         return outputs

@@ -117,6 +117,7 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | N
                 phase, number = "backward", int(step)
                 retain = step in environment.schedule[position + 1 :]
                 driver.backward(number, repetitions[number], retain=retain)
+                world.separate_gradients()
                 repetitions[number] += 1
         wait(world.device)
         world.note_state("backward")

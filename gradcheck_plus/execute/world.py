@@ -1,4 +1,9 @@
-"""The live things of one execution: model, primals, hooks, and the record they fill."""
+"""The live things of one execution: model, primals, hooks, and the record they fill.
+
+Note [Shared gradients]: plain autograd can leave leaves whose ``.grad`` are one memory, as of two scalars that were stacked and
+summed (see docs/findings.md). What is then done in place to one, the next backward's sum among it, is done to the other: the
+reference itself would be wrong, and a subject that is right would be blamed.
+"""
 
 import contextlib
 import functools
@@ -91,7 +96,7 @@ class World:
     def _accumulated(self, name: str, parameter: torch.Tensor) -> None:
         self.fired("hook", f"{name}.register_post_accumulate_grad_hook")
         if parameter.grad is not None:
-            parameter.grad.mul_(0.5)
+            parameter.grad = parameter.grad * 0.5  # not in place; see Note [Shared gradients]
 
     def _forwarded(self, name: str, *_: Any) -> None:
         self.fired("forward-hook", f"{name}.register_forward_hook")
@@ -148,6 +153,16 @@ class World:
         name = self.case.environment.autocast
         kind = devices.kind(self.device)
         return torch.autocast(kind, dtype=getattr(torch, name)) if name and not self.truth else contextlib.nullcontext()
+
+    def separate_gradients(self) -> None:
+        """Give each leaf a ``.grad`` of its own; see Note [Shared gradients]."""
+        seen: set[int] = set()
+        for leaf in (*self.trainable.values(), *self.leaves.values()):
+            if leaf.grad is None or leaf.grad.layout is not torch.strided:
+                continue
+            if leaf.grad.data_ptr() in seen:
+                leaf.grad = leaf.grad.clone()
+            seen.add(leaf.grad.data_ptr())
 
     def change_parameter(self) -> None:
         """Change the first trainable parameter in place, as an optimiser step in the wrong place does."""

@@ -97,7 +97,8 @@ def _hooks(case: Case) -> Iterator[str]:
         yield "        p.register_hook(lambda g, n=n: fired.update([n]) or (None if g is None else g * 0.5))"
     if "post-accumulate" in hooks:
         yield '        n = f"params[{name!r}].register_post_accumulate_grad_hook"'
-        yield "        p.register_post_accumulate_grad_hook(lambda p, n=n: (fired.update([n]), p.grad.mul_(0.5), None)[-1])"
+        halved = "setattr(p, 'grad', p.grad * 0.5)"
+        yield f"        p.register_post_accumulate_grad_hook(lambda p, n=n: fired.update([n]) or {halved})"
     if {"forward", "backward"} & set(hooks):
         yield "for name, m in model.named_children():"
     if "forward" in hooks:
