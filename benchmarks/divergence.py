@@ -67,7 +67,7 @@ PLACED = {
 
 
 def check(kind, call, contract, name, seed):
-    run = {"checkpoint": gp.check_checkpoint, "stage-backward": gp.check_stage_backward}[kind]
+    run = {"checkpoint": gp.check_checkpoint, "stage-backward": gp.check_stage_backward, "wrapper": gp.check_wrapper}[kind]
     result = run(call, contract=contract, name=name, settings=gp.Settings(max_examples=1500, seed=seed))
     return result.faults[0].first_divergence if result.faults else None
 
@@ -82,7 +82,7 @@ def judged(name, found):
 
 def zoo(seed):
     for planted in ZOO.values():
-        if planted.kind in ("checkpoint", "stage-backward"):
+        if planted.kind in ("checkpoint", "stage-backward", "wrapper"):
             found = check(planted.kind, planted.faulty, planted.contract, planted.name, seed)
             yield planted.name, found, judged(planted.name, found)
 

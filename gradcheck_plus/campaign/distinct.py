@@ -165,8 +165,16 @@ class Distinct:
         outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
         when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
         title = f"{self.described.name} leaves something else behind than plain autograd{when}."
-        target, device = self.described.target, self.settings.device
-        return repro(case, mismatch, self.search.kind, outputs, target=target, title=title, device=device)
+        return repro(
+            case,
+            mismatch,
+            self.search.kind,
+            outputs,
+            target=self.described.target,
+            title=title,
+            device=self.settings.device,
+            planned=self.described.planned,
+        )
 
 
 def second_looks(outcome: Outcome, explained: Sequence[Explained]) -> list[tuple[Failure, Key, str]]:

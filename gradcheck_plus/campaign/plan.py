@@ -10,7 +10,7 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import Kind, Planned
 
 #: What one search keeps while it shrinks: kind, role and, for an exception, its type.
 Key = tuple[str, str, str]
@@ -136,7 +136,10 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at."""
+    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at.
+
+    `planned` is the field of a case's plan that the subject is made of.
+    """
 
     tool: Tool
     name: str
@@ -144,6 +147,7 @@ class Described(msgspec.Struct, frozen=True):
     contract: str
     builds_on: str
     aimed: tuple[str, ...]
+    planned: Planned = ""
 
 
 class Runner(Protocol):

@@ -42,6 +42,8 @@ def _check(check: argparse.ArgumentParser) -> None:
         "checkpoint", help="an activation checkpoint: checkpoint(function, *args, **kwargs)", epilog=_CODES
     )
     checkpoint.add_argument("target", metavar="TARGET", help=f"the checkpoint: {_TARGET}")
+    wrapper = kinds.add_parser("wrapper", help="what wraps modules: wrap(module) -> module", epilog=_CODES)
+    wrapper.add_argument("target", metavar="TARGET", help=f"the wrapper: {_TARGET}")
     stage = kinds.add_parser(
         "stage-backward",
         help="a pipeline stage's backward: stage_backward(stage_output, output_grads, input_values) -> gradients",
@@ -56,7 +58,7 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--inputs", required=True, metavar="TARGET", help="a sample call, or what makes one: args, kwargs, or the pair of both"
     )
     module.add_argument("--subject", action="append", metavar="NAME", help="only this built-in checkpoint; may be repeated")
-    for kind in (checkpoint, stage, module):
+    for kind in (checkpoint, wrapper, stage, module):
         _common(kind)
 
 

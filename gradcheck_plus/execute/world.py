@@ -19,7 +19,7 @@ from gradcheck_plus.execute import device as devices
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.mismatch import Role
 from gradcheck_plus.record import Aspect, Record, storage
-from gradcheck_plus.source import SEED, cotangent_source
+from gradcheck_plus.source import SEED, Calls, cotangent_source
 
 
 class World:
@@ -31,11 +31,11 @@ class World:
         record: what has been seen so far.
     """
 
-    def __init__(self, case: Case, device: str, variant: Variant) -> None:
+    def __init__(self, case: Case, device: str, variant: Variant, calls: Calls = "subject") -> None:
         self.case, self.device, self.variant = case, device, variant
         self.truth = variant == "truth"
         self.record = Record()
-        self.space = compiled(case, device=device, variant=variant).space
+        self.space = compiled(case, device=device, variant=variant, calls=calls).space
         self.own = isinstance(case.program, ModuleProgram)
         if self.own:
             self.seed()  # a user's own module makes its parameters itself
@@ -57,6 +57,8 @@ class World:
         if not self.own:
             self.space["fill"](self.model)
         self.parameters = dict(self.model.named_parameters())
+        self.buffers = [(n, *n.rpartition(".")[::2]) for n, _ in self.model.named_buffers()]
+        self.owners = {owner: self.model.get_submodule(owner) for _, owner, _ in self.buffers}
         self.trainable = {n: p for n, p in self.parameters.items() if p.requires_grad}
         if self.case.environment.existing_grad:
             for number, (name, p) in enumerate(self.trainable.items()):
@@ -192,8 +194,8 @@ class World:
             r.tensors["primal", f"{name}.grad"] = leaf.grad
         for name, p in self.trainable.items():
             r.tensors["parameter", f"params[{name!r}].grad"] = p.grad
-        for name, b in self.model.named_buffers():
-            r.tensors["buffer", f"buffers[{name!r}]"] = b
+        for name, owner, own in self.buffers:
+            r.tensors["buffer", f"buffers[{name!r}]"] = getattr(self.owners[owner], own)
         for name, t in self.inputs.items():
             r.tensors["input", name] = t.detach()
             r.facts["input", name, "version"] = t._version

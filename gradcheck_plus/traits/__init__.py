@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
-from gradcheck_plus.traits import cotangents, environment, inputs, observed, outputs, programs
+from gradcheck_plus.traits import cotangents, environment, inputs, observed, outputs, plans, programs
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import TRAITS, Trait
 
-for _theme in (inputs, outputs, cotangents, programs, environment, observed):
+for _theme in (inputs, outputs, cotangents, programs, environment, plans, observed):
     for _trait in _theme.TABLE:
         TRAITS.add(_trait)
 
