@@ -42,7 +42,8 @@ def page() -> str:
 
 
 def _row(trait: Trait) -> str:
-    drawn = ", ".join(kind for kind in KINDS if trait.name in drawable(kind)) or "observed"
+    kinds = [kind for kind in KINDS if trait.name in drawable(kind)]
+    drawn = "every kind" if len(kinds) == len(KINDS) else ", ".join(kinds) or "observed"
     planted = [entry.name for entry in ZOO.values() if any(trait.name in trigger for trigger in entry.triggers)]
     cells = (
         f"`{trait.name}`",
