@@ -1,17 +1,20 @@
 """Does each technique of the search earn its keep? Recall and cases to find over the zoo, with each switched off in turn.
 
     python benchmarks/search.py [--cases N] [--seeds N] [--processes N]
+    python benchmarks/search.py --pairs [--cases N] [--seeds N] [--processes N]
 
 For every planted fault: how many cases are drawn until one shows it. Recall is the share of (fault, seed) that were found
-within N cases; those that were not count as N + 1. Nothing is shrunk.
+within N cases; those that were not count as N + 1. Nothing is shrunk. With `--pairs`, nothing is run: the share of the pairs of
+traits that can meet, and do in the first N cases for a checkpoint.
 """
 
 import argparse
 import contextlib
+import gc
 import importlib
+import itertools
 import multiprocessing
 import statistics
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -26,6 +29,8 @@ from gradcheck_plus.campaign.runner import LocalRunner
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.settings import BLOCK, Settings
 from gradcheck_plus.strategies.statements import Builder
+from gradcheck_plus.traits import compatible, drawable, traits
+from gradcheck_plus.traits.impossible import impossible
 from gradcheck_plus.zoo import ZOO
 
 # The package has functions of these names.
@@ -73,7 +78,8 @@ OFF = {
 def drawn(kind, contract, seed, number) -> Iterator:
     """Yield so many cases, as a campaign draws them."""
     target = next(entry.twin_target for entry in ZOO.values() if entry.kind == kind)
-    search = Search(kind=kind, settings=Settings(seed=seed, max_examples=number), contract=contract, target=target)
+    settings = Settings(seed=seed, max_examples=number)
+    search = Search(kind=kind, settings=settings, contract=contract, target=target)
     strategy = LocalRunner(search).strategy
     for block in range(-(-number // BLOCK)):
         yield from block_of(Block(block, seed, min(BLOCK, number - block * BLOCK)), strategy)
@@ -103,20 +109,41 @@ def hunted(kind, contract, seed, number) -> list[int]:
     return list(took.values())
 
 
+def met(seed, number) -> float:
+    """Return the share of the pairs of traits that meet in so many cases for a checkpoint."""
+    possible = [p for p in itertools.combinations(drawable("checkpoint"), 2) if compatible(*p) and not impossible(*p)]
+    found = {
+        frozenset(p) for case in drawn("checkpoint", "strict", seed, number) for p in itertools.combinations(traits(case), 2)
+    }
+    return sum(frozenset(p) in found for p in possible) / len(possible)
+
+
 def searched(entry) -> Search:
     return Search(kind=entry.kind, settings=Settings(), contract=entry.contract, target=entry.target)
 
 
-def measured(job) -> tuple[str, list[int], float]:
-    """Return what was switched off, how many cases each fault took, and the seconds of the processor."""
-    off, seed, number = job
+def measured(job) -> tuple[str, list[float]]:
+    """Return what was switched off, and how many cases each fault took, or which share of the pairs met."""
+    off, seed, number, pairs = job
     torch.set_num_threads(1)
-    start = time.process_time()
+    gc.freeze()
+    gc.set_threshold(5000)  # as a worker process does
     with contextlib.ExitStack() as stack:
         for place, name, value in OFF[off]:
             stack.enter_context(patch.object(place, name, value))
+        if pairs:
+            return off, [met(seed, number)]
         sorts = dict.fromkeys((e.kind, e.contract) for e in ZOO.values())
-        return off, [n for sort in sorts for n in hunted(*sort, seed, number)], time.process_time() - start
+        return off, [n for sort in sorts for n in hunted(*sort, seed, number)]
+
+
+def row(off, numbers, options) -> str:
+    """Return the line of the table for what was switched off."""
+    if options.pairs:
+        return f"| {off} | {statistics.mean(numbers):.1%} | {min(numbers):.1%} |"
+    recall = sum(n <= options.cases for n in numbers) / len(numbers)
+    p90 = statistics.quantiles(numbers, n=10)[-1]
+    return f"| {off} | {recall:.1%} | {statistics.median(numbers):g} | {p90:.0f} | {statistics.mean(numbers):.0f} |"
 
 
 def main() -> None:
@@ -124,20 +151,18 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--pairs", action="store_true")
     options = parser.parse_args()
-    jobs = [(off, seed, options.cases) for off in OFF for seed in range(options.seeds)]
-    took = {off: [] for off in OFF}
-    seconds = dict.fromkeys(OFF, 0.0)
-    with multiprocessing.get_context("spawn").Pool(options.processes, maxtasksperchild=1) as pool:
-        for off, numbers, spent in pool.imap_unordered(measured, jobs):
-            took[off] += numbers
-            seconds[off] += spent
-    print(f"{len(ZOO)} planted faults, {options.seeds} seeds, at most {options.cases} cases; torch {torch.__version__}\n")
-    print("| switched off | recall | cases to find: median | p90 | mean |\n|---|---|---|---|---|")
-    for off, numbers in took.items():
-        recall = sum(n <= options.cases for n in numbers) / len(numbers)
-        p90 = statistics.quantiles(numbers, n=10)[-1]
-        print(f"| {off} | {recall:.1%} | {statistics.median(numbers):g} | {p90:.0f} | {statistics.mean(numbers):.0f} |")
+    jobs = [(off, seed, options.cases, options.pairs) for off in OFF for seed in range(options.seeds)]
+    found = {off: [] for off in OFF}
+    print(f"{len(ZOO)} planted faults, {options.seeds} seeds, {options.cases} cases; torch {torch.__version__}\n")
+    columns = ("pairs met", "at the worst seed") if options.pairs else ("recall", "cases to find: median", "p90", "mean")
+    print("| switched off |", " | ".join(columns), "|\n|---|" + "---|" * len(columns))
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        for off, numbers in pool.imap(measured, jobs):
+            found[off] += numbers
+            if len(found[off]) == len(numbers) * options.seeds:
+                print(row(off, found[off], options), flush=True)
 
 
 if __name__ == "__main__":
