@@ -2,6 +2,7 @@
 
 import argparse
 
+from gradcheck_plus.settings import PROFILES
 from gradcheck_plus.subject import KINDS
 from gradcheck_plus.version import __version__
 
@@ -82,7 +83,13 @@ def _check(check: argparse.ArgumentParser) -> None:
 
 def _common(command: argparse.ArgumentParser) -> None:
     search = command.add_argument_group("what is searched")
-    search.add_argument("--max-examples", type=int, default=500, metavar="N", help="cases to run (default: 500)")
+    search.add_argument(
+        "--profile",
+        choices=tuple(PROFILES),
+        default="default",
+        help="how much is run, and what must have been judged (default: default, 500 cases)",
+    )
+    search.add_argument("--max-examples", type=int, metavar="N", help="cases to run (default: those of the profile)")
     search.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same result (default: 0)")
     search.add_argument("--time-budget", type=float, metavar="SECONDS", help="begin no further case after this time")
     search.add_argument("--device", default="cpu", help="cpu, cuda or all (default: cpu)")
