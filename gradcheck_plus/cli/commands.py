@@ -14,4 +14,16 @@ def _demo(options: argparse.Namespace) -> int:
     return demo(options)
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"check": check, "demo": _demo, "list": show, "replay": replay}
+def _trace(options: argparse.Namespace) -> int:
+    from gradcheck_plus.cli.tracing import trace  # which runs its target in this process, and so imports torch
+
+    return trace(options)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "check": check,
+    "demo": _demo,
+    "list": show,
+    "replay": replay,
+    "trace": _trace,
+}
