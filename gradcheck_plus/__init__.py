@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         check_checkpoint,
         check_module,
         check_stage_backward,
+        check_wrapper,
     )
     from gradcheck_plus.divergence import Divergence
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
@@ -58,6 +59,7 @@ __all__ = [
     "check_checkpoint",
     "check_module",
     "check_stage_backward",
+    "check_wrapper",
     "first_divergence",
     "record_backward",
     "record_forward",
@@ -88,6 +90,7 @@ _HOMES = {
     "check_checkpoint": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "check_wrapper": "gradcheck_plus.checks",
     "first_divergence": "gradcheck_plus.graph",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",

@@ -35,4 +35,6 @@ def statement_of(case: Case, leaf: str) -> str:
         names = re.findall(r"\w+", leaf.removesuffix(".grad").removesuffix(".gradients"))
         name = names[-2] if len(names) > 3 and not names[-1].isdigit() else (names or [leaf])[-1]
         wanted = rf"^(?!def |class |{name} =|self\.{name} =|super).*\b{name}\b"
-    return next((line for line in lines if re.search(wanted, line)), "")
+    found_line = next((line for line in lines if re.search(wanted, line)), "")
+    later = re.fullmatch(r"(\w+)_\d+(\.grad)?", leaf)  # of a later forward
+    return found_line or (statement_of(case, later[1]) if later else "")

@@ -10,7 +10,7 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import Kind, Planned
 
 #: What one search keeps while it shrinks: kind, role and, for an exception, its type.
 Key = tuple[str, str, str]
@@ -25,6 +25,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
         module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        planted: whatever is found is the subject's own, though torch's may show it too; the first fault ends the search.
     """
 
     kind: Kind
@@ -33,6 +34,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     module: str = ""
     inputs: str = ""
+    planted: bool = False
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -134,7 +136,10 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at."""
+    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at.
+
+    `planned` is the field of a case's plan that the subject is made of.
+    """
 
     tool: Tool
     name: str
@@ -142,6 +147,7 @@ class Described(msgspec.Struct, frozen=True):
     contract: str
     builds_on: str
     aimed: tuple[str, ...]
+    planned: Planned = ""
 
 
 class Runner(Protocol):

@@ -14,6 +14,12 @@ def _demo(options: argparse.Namespace) -> int:
     return demo(options)
 
 
+def _selftest(options: argparse.Namespace) -> int:
+    from gradcheck_plus.cli.selftest import selftest  # likewise
+
+    return selftest(options)
+
+
 def _trace(options: argparse.Namespace) -> int:
     from gradcheck_plus.cli.tracing import trace  # which runs its target in this process, and so imports torch
 
@@ -25,5 +31,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "demo": _demo,
     "list": show,
     "replay": replay,
+    "selftest": _selftest,
     "trace": _trace,
 }

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case
-from gradcheck_plus.execute import checkpoint, stage
+from gradcheck_plus.execute import checkpoint, stage, wrapper
 from gradcheck_plus.execute.build import Variant
 from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
@@ -17,7 +17,7 @@ from gradcheck_plus.execute.world import World, undisturbed
 from gradcheck_plus.graph.running import RunRecording
 from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
-from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subject import CALLS, Kind, Subject
 
 __all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "is_answer", "reference"]
 
@@ -34,9 +34,14 @@ class Driver(Protocol):
         """Run a backward of forward `number`; keep its graph if `retain`."""
 
 
-DRIVERS: dict[Kind, type[Driver]] = {"checkpoint": checkpoint.CheckpointDriver, "stage-backward": stage.StageDriver}
+DRIVERS: dict[Kind, type[Driver]] = {
+    "checkpoint": checkpoint.CheckpointDriver,
+    "wrapper": wrapper.WrapperDriver,
+    "stage-backward": stage.StageDriver,
+}
 REFERENCES: dict[Kind, Callable[..., Any]] = {
     "checkpoint": support.plain_checkpoint,
+    "wrapper": support.plain_wrap,
     "stage-backward": support.plain_stage_backward,
 }
 
@@ -79,8 +84,8 @@ def execute(
     cudnn = suits_cudnn(case)
     with warnings.catch_warnings(record=True) as caught, undisturbed(device, poison=poison, cudnn=cudnn):
         warnings.simplefilter("always")
-        world = World(case, device, variant)
-        driver = DRIVERS[subject.kind](world, subject.call)
+        world = World(case, device, variant, CALLS[subject.kind])
+        driver = DRIVERS[subject.kind](world, subject.under(case.plan))
         world.seed()
         if meter:
             meter.watch(world.model)
@@ -117,6 +122,7 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | N
                 phase, number = "backward", int(step)
                 retain = step in environment.schedule[position + 1 :]
                 driver.backward(number, repetitions[number], retain=retain)
+                world.separate_gradients()
                 repetitions[number] += 1
         wait(world.device)
         world.note_state("backward")

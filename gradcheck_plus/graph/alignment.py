@@ -3,10 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-import torch
-
 from gradcheck_plus.compat import tensors
-from gradcheck_plus.graph.forward import Call
+from gradcheck_plus.graph.comparing import equal
+from gradcheck_plus.graph.forward import Call, Value
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
 
@@ -17,10 +16,10 @@ _LINE, _INPUTS, _OUTPUTS, _MODULE = 4, 3, 3, 2
 def aligned_calls(reference: Sequence[Call], subject: Sequence[Call]) -> dict[Call, Call]:
     """Return, for the operations of a subject that the reference runs too, which of its operations they are.
 
-    An operation of the same name from the same line or in the same module is the one; of several, the one with the same values,
-    then the one whose result goes where its own goes, then the one whose turn it is. So a module that is called again is told
-    apart although a reentrant checkpoint recomputes its calls in reverse. What is recomputed is aligned once more: an operation
-    of the reference may be that of a forward and that of each backward.
+    An operation of the same name from the same line, in the same module or of the same values is the one; of several, that
+    which has most of these in common, then the one whose result goes where its own goes, then the one whose turn it is. So a
+    module that is called again is told apart although a reentrant checkpoint recomputes its calls in reverse. What is
+    recomputed is aligned once more: an operation of the reference may be that of a forward and that of each backward.
     """
     named: dict[str, list[Call]] = defaultdict(list)
     for call in reference:
@@ -32,8 +31,9 @@ def aligned_calls(reference: Sequence[Call], subject: Sequence[Call]) -> dict[Ca
     found: dict[Call, Call] = {}
     for call in reversed(subject):  # whoever uses a result is aligned before whoever made it
         like = _likest(call, named[call.name])
-        # One that is recomputed twice in one backward is recomputed in a nested checkpoint.
-        free = [other for other in like if other not in taken[call.backward]] or like
+        # One that is recomputed twice in one backward is recomputed in a nested checkpoint: from the same values.
+        again = [other for other in like if _same(call.before, other.before)]
+        free = [other for other in like if other not in taken[call.backward]] or again
         if free:
             goes_to = {found[user] for user in theirs[call] if user in found}
             found[call] = max(free, key=lambda other: (len(goes_to & users[other]), -uses[other], place[other]))
@@ -59,8 +59,13 @@ def _likest(call: Call, others: Sequence[Call]) -> list[Call]:
 
 
 def _may_be(call: Call, other: Call) -> bool:
-    here = call.source == other.source or (bool(call.path) and call.path == other.path)
-    return here and [t.shape for t in call.before] == [t.shape for t in other.before]
+    if [v.shape for v in call.before] != [v.shape for v in other.before]:
+        return False
+    if call.source == other.source:
+        return True
+    # Hooks on saved tensors run operations of their own in the module; in a recomputation the caller is another one.
+    recomputed_here = call.backward is not None and call.path is not None and call.path == other.path
+    return recomputed_here or (any(value.written for value in call.before) and _same(call.before, other.before))
 
 
 def _likeness(call: Call, other: Call) -> int:
@@ -72,10 +77,8 @@ def _likeness(call: Call, other: Call) -> int:
     )
 
 
-def _same(these: Sequence[torch.Tensor], those: Sequence[torch.Tensor]) -> bool:
-    return len(these) == len(those) and all(
-        a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b) for a, b in zip(these, those, strict=True)
-    )
+def _same(these: Sequence[Value], those: Sequence[Value]) -> bool:
+    return [value.digest for value in these] == [value.digest for value in those]
 
 
 def aligned_nodes(reference: Recording, subject: Recording, calls: dict[Call, Call]) -> dict[int, list[int]]:
@@ -96,7 +99,8 @@ def aligned_nodes(reference: Recording, subject: Recording, calls: dict[Call, Ca
             found[node.index] = theirs[own]
     if not calls:
         found |= _by_order(reference.nodes, subject.nodes)
-    found = _paired(reference, found) | _sent_to(reference, subject, found)
+    found = _paired(reference, found)
+    found |= _sent_to(reference, subject, found)
     return found | _equal_leaves(reference, subject, found)
 
 
@@ -132,29 +136,29 @@ def _by_name(nodes: Sequence[Node]) -> dict[str, list[Node]]:
 
 
 def _equal_leaves(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Return the leaves without a name that have the same value, of those whose counterpart is not known."""
-    known = {index for others in found.values() for index in others}
-    left = [node for node in subject if _unnamed(node) and node.index not in known]
+    """Return the leaves that have the same value, of those whose counterpart is not known."""
+    left = _leaves_left(subject, {index for others in found.values() for index in others})
     pairs: dict[int, list[int]] = {}
-    for node in reference:
-        if _unnamed(node) and node.index not in found:
-            other = next((o for o in left if _same([node.grad_fn.variable], [o.grad_fn.variable])), None)
-            if other is not None:
-                left.remove(other)
-                pairs[node.index] = [other.index]
+    for index, node in _leaves_left(reference, set(found)).items():
+        other = next((i for i, o in left.items() if equal(node.grad_fn.variable, o.grad_fn.variable)), None)
+        if other is not None:
+            del left[other]
+            pairs[index] = [other]
     return pairs
 
 
 def _sent_to(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Return the leaves without a name that a node sends to whose counterpart sends to one too."""
-    leaves: dict[int, list[int]] = {}
+    """Return the leaves that a node sends to whose counterpart sends to one too, of those whose counterpart is not known."""
+    ours = _leaves_left(reference, set(found))
+    theirs = _leaves_left(subject, {index for others in found.values() for index in others})
+    pairs: dict[int, list[int]] = {}
     for node in reference:
         for other in found.get(node.index, ()):
             for to, there in zip(node.leads_to, subject.nodes[other].leads_to, strict=False):
-                if to is not None and there is not None and _unnamed(reference.nodes[to]) and _unnamed(subject.nodes[there]):
-                    leaves.setdefault(to, []).append(there)
-    return {to: list(dict.fromkeys(there)) for to, there in leaves.items()}
+                if to in ours and there in theirs:
+                    pairs.setdefault(to, []).append(there)
+    return {to: list(dict.fromkeys(there)) for to, there in pairs.items()}
 
 
-def _unnamed(node: Node) -> bool:
-    return node.kind == "leaf" and node.leaf is None
+def _leaves_left(recording: Recording, known: set[int]) -> dict[int, Node]:
+    return {node.index: node for node in recording if node.kind == "leaf" and node.index not in known}

@@ -11,6 +11,9 @@ from gradcheck_plus.graph.structs import Gradient
 #: How many units in the last place of the largest element values may be apart that are near.
 _UNITS = 64
 
+#: Gradients this much smaller than the largest one of a run may be nothing but what rounding left of zero.
+_SMALL = 1e-7
+
 
 @dataclass(frozen=True)
 class Nearness:
@@ -39,7 +42,7 @@ class Nearness:
         wide, other = expected.double(), got.double()
         if not torch.equal(wide.isfinite(), other.isfinite()):
             return False
-        allowed = _UNITS * torch.finfo(expected.dtype).eps * max(size([expected]), scale, 1e-3 * self.floor)
+        allowed = _UNITS * torch.finfo(expected.dtype).eps * max(size([expected]), scale, _SMALL * self.floor)
         return bool(wide.isclose(other, rtol=0, atol=allowed, equal_nan=True).all())
 
     def gradients(self, expected: Node, got: Node, side: str) -> list[int]:
@@ -65,6 +68,11 @@ def _alike(expected: Gradient | None, got: Gradient | None) -> bool:
         return False
     norms = (expected.norm or 0.0, got.norm or 0.0)
     return abs(norms[0] - norms[1]) <= _UNITS * torch.finfo(getattr(torch, expected.dtype)).eps * max(norms)
+
+
+def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Have two tensors the same dtype, shape and elements?"""
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
 
 
 def size(values: Iterable[torch.Tensor | None]) -> float:

@@ -9,11 +9,11 @@ from types import FrameType
 
 import torch
 
-from gradcheck_plus.compat import tensors
+from gradcheck_plus.compat import forward_class, tensors
 from gradcheck_plus.divergence import Direction, Divergence, DivergenceKind
 from gradcheck_plus.graph.alignment import aligned_calls, aligned_nodes
 from gradcheck_plus.graph.comparing import Nearness, described, size
-from gradcheck_plus.graph.forward import Call, passed_over
+from gradcheck_plus.graph.forward import Call, Value, passed_over
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
 
@@ -81,7 +81,10 @@ class Comparison:
     def _forwards(self, nearness: Nearness) -> Iterator[Divergence]:
         for call in self.subject.calls:
             other = self.calls.get(call)
-            if other is not None and not _all_near(other.after, call.after, nearness):
+            if other is None or _all_near(other.after, call.after, nearness):
+                continue
+            # In a forward, operations may be of one line though somebody else runs them; what is recomputed has one origin.
+            if call.backward is not None or self._as_many(call):
                 yield self._forward(call, other, nearness)
         yield from self._other_modes()
 
@@ -91,7 +94,7 @@ class Comparison:
         kind: DivergenceKind = "recompute-differs" if again else "forward-differs"
         what = "the recomputed forward differs" if again else "the forward differs"
         mode = self._mode(call.path, call.backward)
-        for index, (a, b) in enumerate(zip(other.before, call.before, strict=False)):
+        for index, (a, b) in enumerate(_pairs(other.before, call.before)):
             if nearness.tensors(a, b):
                 continue
             maker = self._maker(other, index)
@@ -100,8 +103,16 @@ class Comparison:
             name = self._leaf(other, index) or f"tensor input {index}"
             value = f"the value of {name} that goes into {_named(other)}"
             return _at(other, "forward", kind, f"{what} first in {value}: {described(a, b)}{mode}")
-        a, b = next(pair for pair in zip(other.after, call.after, strict=False) if not nearness.tensors(*pair))
+        a, b = next(pair for pair in _pairs(other.after, call.after) if not nearness.tensors(*pair))
         return _at(other, "forward", kind, f"{what} first in what {_named(other)} gives: {described(a, b)}{mode}")
+
+    def _as_many(self, call: Call) -> bool:
+        """Do both run an operation of this name as often at this line, outside of any backward?"""
+        here = [
+            sum((c.name, c.source, c.backward) == (call.name, call.source, None) for c in run.calls)
+            for run in (self.reference, self.subject)
+        ]
+        return here[0] == here[1]
 
     def _other_modes(self) -> Iterator[Divergence]:
         """Yield the modules that are recomputed in another mode, where every operation that runs again gives the same."""
@@ -165,10 +176,16 @@ class Comparison:
 
     def _without_counterpart(self, node: Node) -> Iterator[Divergence]:
         """A node that the subject made, or whose operation it ran, but that no backward of its reached."""
-        known = node.leaf in self.subject.gradients if node.kind == "leaf" else node.call in set(self.calls.values())
+        known = node.leaf in self.subject.gradients if node.kind == "leaf" else node.call in self._differentiated
         if known and any(g is not None for g in node.received):
             text = f"no gradient reaches {_named(node)}"
             yield _at(node, "backward", "gradient-missing", text, line=self._before(node) if node.kind == "leaf" else None)
+
+    @cached_property
+    def _differentiated(self) -> set[Call]:
+        """The forward operations that the subject runs too, and not as part of a Function that has its own backward."""
+        functions = {forward_class(node.grad_fn) for node in self.subject}
+        return {o for call, o in self.calls.items() if o.backward is None and not functions.intersection(call.within)}
 
     def _arriving(self, node: Node, other: Node, slot: int, nearness: Nearness) -> Divergence:
         """Say where a gradient comes from that is another one, though all nodes before agree."""
@@ -275,8 +292,12 @@ def _total(nodes: Sequence[Node]) -> torch.Tensor | None:
     return sum(values[1:], values[0]) if values else None
 
 
-def _all_near(expected: Sequence[torch.Tensor], got: Sequence[torch.Tensor], nearness: Nearness) -> bool:
-    return all(nearness.tensors(a, b) for a, b in zip(expected, got, strict=False))
+def _pairs(expected: Sequence[Value], got: Sequence[Value]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    return ((a.tensor, b.tensor) for a, b in zip(expected, got, strict=False))
+
+
+def _all_near(expected: Sequence[Value], got: Sequence[Value], nearness: Nearness) -> bool:
+    return all(nearness.tensors(a, b) for a, b in _pairs(expected, got))
 
 
 def _named(what: Node | Call | str) -> str:

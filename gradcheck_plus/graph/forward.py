@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -38,6 +39,25 @@ _RECORDS_CALLABLES = str(Path(__file__).parent / "tracing.py")
 
 
 @dataclass(frozen=True, eq=False)
+class Value:
+    """A copy of what went into an operation or came out; zeros of its shape if nothing was `written` to it yet."""
+
+    tensor: torch.Tensor
+    written: bool = True
+
+    @property
+    def shape(self) -> torch.Size:
+        """Its shape."""
+        return self.tensor.shape
+
+    @cached_property
+    def digest(self) -> tuple[torch.dtype, torch.Size, int]:
+        """What is the same for values of the same bits, and for hardly any others."""
+        dense = self.tensor.to_dense() if self.tensor.layout is not torch.strided else self.tensor
+        return dense.dtype, dense.shape, hash(dense.contiguous().reshape(-1).view(torch.uint8).cpu().numpy().tobytes())
+
+
+@dataclass(frozen=True, eq=False)
 class Call:
     """One operation of a forward that made a node.
 
@@ -47,8 +67,9 @@ class Call:
         function: what was called.
         args, kwargs: what with. An operation that writes into its arguments has copies here, of what they were.
         outputs: the tensors that came out.
-        path: the module whose forward it came from, as `Paths` names it; None if that was not followed.
+        path: the module whose forward it came from, as `Paths` names it; None outside of all, and if that was not followed.
         backward: the number of the backward that was running, in which this is recomputed; None in a forward.
+        within: the Functions in whose forwards it ran, where a whole run is recorded.
         before, after: copies of the tensors that went in and came out, where a whole run is recorded.
         versions: the version counters of all these tensors when it was done.
     """
@@ -61,8 +82,9 @@ class Call:
     outputs: list[torch.Tensor]
     path: str | None = None
     backward: int | None = None
-    before: Sequence[torch.Tensor] = ()
-    after: Sequence[torch.Tensor] = ()
+    within: tuple[Any, ...] = ()
+    before: Sequence[Value] = ()
+    after: Sequence[Value] = ()
     versions: list[int] = field(default_factory=list)
 
     @property
@@ -100,7 +122,7 @@ class ForwardRecording(TorchDispatchMode):
     def __enter__(self) -> Self:
         """Start, from here on and in this thread."""
         self._thread, self._last = threading.get_ident(), last_sequence_number()
-        self._functions.enter_context(calls_of_functions(self._note_function))
+        self._functions.enter_context(calls_of_functions(self._note_function, self._begin_function))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -138,14 +160,17 @@ class ForwardRecording(TorchDispatchMode):
         """Is an operation kept, which made a node if it is `fresh`?"""
         return fresh
 
-    def _copies(self, tree: Any) -> list[torch.Tensor]:
+    def _copies(self, tree: Any) -> list[Value]:
         """Return copies of the tensors of a tree, if any are to be kept."""
         return []
 
-    def _call(self, name: str, function: Any, given: tuple[Any, Any], before: list[torch.Tensor], outputs: Any) -> Call:
+    def _call(self, name: str, function: Any, given: tuple[Any, Any], before: list[Value], outputs: Any) -> Call:
         args, kwargs = given
         after = self._copies(outputs)
         return Call(name, _source(), function, tuple(args), dict(kwargs), tensors(outputs), before=before, after=after)
+
+    def _begin_function(self, function: Any) -> None:
+        """Take note that the forward of a Function begins."""
 
     def _note_function(self, function: Any, args: tuple[Any, ...], outputs: Any) -> None:
         """Keep a call of a Function, which runs its forward without grad mode and so without nodes."""

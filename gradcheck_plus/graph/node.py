@@ -82,7 +82,7 @@ class Node:
 
     @property
     def path(self) -> str | None:
-        """The module whose forward made it, as `named_modules` names it; None if that was not seen."""
+        """The module whose forward made it, as `named_modules` names it; None outside of all, and if that was not seen."""
         return self.call.path if self.call is not None else None
 
     @property

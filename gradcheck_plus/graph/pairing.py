@@ -9,7 +9,7 @@ import torch
 from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.graph.comparing import Nearness, size
 from gradcheck_plus.graph.diverging import Comparison, divergence
-from gradcheck_plus.graph.forward import Call
+from gradcheck_plus.graph.forward import Call, Value
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
 from gradcheck_plus.graph.showing import named
@@ -195,9 +195,9 @@ def _total(nodes: Sequence[Node]) -> torch.Tensor | None:
     return sum(values[1:], values[0]) if values else None
 
 
-def _sides(what: str, expected: Sequence[torch.Tensor], got: Sequence[torch.Tensor], nearness: Nearness) -> Iterator[Side]:
+def _sides(what: str, expected: Sequence[Value], got: Sequence[Value], nearness: Nearness) -> Iterator[Side]:
     for slot in range(max(len(expected), len(got))):
-        a, b = (values[slot] if slot < len(values) else None for values in (expected, got))
+        a, b = (values[slot].tensor if slot < len(values) else None for values in (expected, got))
         name = f"{what} {slot}" if max(len(expected), len(got)) > 1 else what
         yield Side(name, _figures(a), _figures(b), "" if nearness.tensors(a, b) else _difference(a, b))
 

@@ -36,6 +36,7 @@ class Paths:
     Args:
         names: a module, or leaves, to be named before all others.
         running: returns the number of the backward that runs.
+        like: another one, whose names are taken over.
         fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
 
     Attributes:
@@ -44,25 +45,32 @@ class Paths:
     """
 
     def __init__(
-        self, names: nn.Module | Mapping[str, torch.Tensor] | None, running: Callable[[], int | None], *, fresh: bool
+        self,
+        names: nn.Module | Mapping[str, torch.Tensor] | None,
+        running: Callable[[], int | None],
+        *,
+        fresh: bool,
+        like: "Paths | None" = None,
     ) -> None:
         self.entries: list[Entry] = []
         self._running = running
         self._fresh = fresh
         self._before: dict[torch.Tensor, torch.Tensor | None] = {}
         self.leaves: dict[torch.Tensor, str] = leaf_names(None if isinstance(names, nn.Module) else names)
-        for leaf in self.leaves:
-            self._set_aside(leaf)
         self._modules: dict[nn.Module, str] = {}
         self._roots: set[str] = set()
         self._stack: list[nn.Module] = []
+        if like is not None:
+            self.leaves, self._modules, self._roots = {**like.leaves, **self.leaves}, {**like._modules}, {*like._roots}
+        for leaf in self.leaves:
+            self._set_aside(leaf)
         if isinstance(names, nn.Module):
             self.name(names)
 
     @property
-    def here(self) -> str:
-        """The path of the module that is running, the innermost one with a name; empty outside of all."""
-        return next((self._modules[module] for module in reversed(self._stack) if module in self._modules), "")
+    def here(self) -> str | None:
+        """The path of the module that is running, the innermost one with a name; None outside of all."""
+        return next((self._modules[module] for module in reversed(self._stack) if module in self._modules), None)
 
     @contextlib.contextmanager
     def following(self) -> Iterator[None]:
@@ -86,7 +94,7 @@ class Paths:
         if not self._stack and module not in self._modules:
             self.name(module)
         self._stack.append(module)
-        self.entries.append(Entry(self.here, _modes(module), self._running()))
+        self.entries.append(Entry(self.here or "", _modes(module), self._running()))
 
     def _leave(self, module: nn.Module, *_: Any) -> None:
         # What is above it ended without its hook, by an exception that is no `Exception`.

@@ -1,7 +1,7 @@
 """A whole run, recorded: its operations, those recomputed in a backward among them, and every backward."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -9,10 +9,13 @@ from typing import Any, Self
 import torch
 
 from gradcheck_plus.compat import tensors
-from gradcheck_plus.graph.forward import Call, ForwardRecording
+from gradcheck_plus.graph.forward import Call, ForwardRecording, Value
 from gradcheck_plus.graph.paths import Paths
 from gradcheck_plus.graph.recording import Recording, nodes_of, rank
 from gradcheck_plus.graph.watching import Watch
+
+#: What only hands a tensor on.
+_PASSING = ("aten.detach.default", "aten.alias.default", "aten.lift_fresh.default")
 
 
 class RunRecording(ForwardRecording):
@@ -22,6 +25,7 @@ class RunRecording(ForwardRecording):
         names: as for `record_run`.
         outside: keep what runs outside of all modules too.
         fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
+        like: another recording, which gives modules and leaves that it has seen the names that they have there.
     """
 
     def __init__(
@@ -30,14 +34,17 @@ class RunRecording(ForwardRecording):
         *,
         outside: bool = True,
         fresh: bool = False,
+        like: "RunRecording | None" = None,
     ) -> None:
         super().__init__()
         self.calls: list[Call] = []
         self._outside, self._watch = outside, Watch(values=True)
-        self._paths = Paths(names, lambda: self._watch.running, fresh=fresh)
+        self._paths: Paths = Paths(names, lambda: self._watch.running, fresh=fresh, like=like._paths if like else None)
         self._stack = contextlib.ExitStack()
         self.raised: BaseException | None = None
-        self._copying = False
+        self._finished: Recording | None = None
+        self._paused = False
+        self._within: list[Any] = []
         self._unwritten: dict[int, torch.Tensor] = {}
 
     def __enter__(self) -> Self:
@@ -64,46 +71,69 @@ class RunRecording(ForwardRecording):
         else:
             self._paths.leaves |= {leaf: name for name, leaf in names.items()}
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep no operation meanwhile."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
+
     def put_back(self) -> None:
         """Give every leaf the ``.grad`` that it had when it was named, if these were taken."""
         self._paths.put_back()
 
     @property
     def recording(self) -> Recording:
-        """What was recorded, with the ``.grad`` of every named leaf as it is now."""
+        """What was recorded, with the ``.grad`` of every named leaf as it is now, or was when this was finished."""
+        return self._finished or self._recording()
+
+    def finish(self) -> None:
+        """Keep what was recorded as it is now."""
+        self._finished = self._recording()
+
+    def _recording(self) -> Recording:
         named = self._paths.leaves
         gradients = {name: None if leaf.grad is None else leaf.grad.detach().clone() for leaf, name in named.items()}
         nodes, entries = nodes_of(self._watch, named, self), tuple(self._paths.entries)
         results = tuple(self._watch.returned)
         return Recording(nodes, rank(), tuple(self.calls), entries, results, self.raised, gradients)
 
+    def _begin_function(self, function: Any) -> None:
+        self._within.append(function)
+
+    def _note_function(self, function: Any, args: tuple[Any, ...], outputs: Any) -> None:
+        # What is above it raised, and was caught in its forward.
+        while self._within and self._within.pop() is not function:
+            pass
+        super()._note_function(function, args, outputs)
+
     def _takes(self, *, fresh: bool) -> bool:
         """Take every operation of a forward and of a recomputation, but not those that a backward consists of."""
-        if self._copying or not (self._outside or self._paths.inside):
+        if self._paused or not (self._outside or self._paths.inside):
             return False
         return self._watch.running is None or torch.is_grad_enabled()
 
-    def _copies(self, tree: Any) -> list[torch.Tensor]:
-        self._copying = True  # a call of a Function is noted above this mode, which would see the copies made
-        try:
+    def _copies(self, tree: Any) -> list[Value]:
+        with self.paused():  # a call of a Function is noted above this mode, which would see the copies made
             # Whatever happens to be in memory that was not written yet is no value.
-            return [_zeros(t) if id(t) in self._unwritten else t.detach().clone() for t in tensors(tree)]
-        finally:
-            self._copying = False
+            return [
+                Value(torch.zeros_like(t), written=False) if id(t) in self._unwritten else Value(t.detach().clone())
+                for t in tensors(tree)
+            ]
 
-    def _call(self, name: str, function: Any, given: Any, before: list[torch.Tensor], outputs: Any) -> Call:
+    def _call(self, name: str, function: Any, given: Any, before: list[Value], outputs: Any) -> Call:
         for output in tensors(outputs):
             self._unwritten.pop(id(output), None)
             if name.removeprefix("aten.").removeprefix("new_").startswith("empty"):
                 self._unwritten[id(output)] = output
         call = super()._call(name, function, given, before, outputs)
-        call = replace(call, path=self._paths.here, backward=self._watch.running)
-        self.calls.append(call)
+        within = tuple(self._within)
+        call = replace(call, path=self._paths.here, backward=self._watch.running, within=within)
+        if name not in _PASSING:
+            self.calls.append(call)
         return call
-
-
-def _zeros(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(tensor, requires_grad=False)
 
 
 def record_run(*, names: torch.nn.Module | Mapping[str, torch.Tensor] | None = None) -> RunRecording:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import torch
 from rich.table import Table
 from rich.text import Text
 
+from gradcheck_plus.graph.forward import Value
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.structs import Gradient, Gradients, RecordedNode
 
@@ -120,8 +120,8 @@ def _makes_nan(node: Node) -> bool:
     return call is not None and any(map(_has_nan, call.after)) and not any(map(_has_nan, call.before))
 
 
-def _has_nan(tensor: torch.Tensor) -> bool:
-    return bool(tensor.isnan().any())
+def _has_nan(value: Value) -> bool:
+    return bool(value.tensor.isnan().any())
 
 
 def _where(node: Node) -> str:

@@ -56,10 +56,12 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
         >>> print(gp.first_divergence(plain, forgetful).kind)
         recompute-differs
     """
-    expected, got = recorded(reference, names), recorded(subject, names)
-    found = divergence(expected, got)
-    if found is None and expected.raised is not None:
-        raise expected.raised
+    expected = _recorder(reference, names)
+    got = _recorder(subject, names, like=expected if isinstance(expected, RunRecording) else None)
+    runs = [one.recording if isinstance(one, RunRecording) else one for one in (expected, got)]
+    found = divergence(*runs)
+    if found is None and runs[0].raised is not None:
+        raise runs[0].raised
     return found
 
 
@@ -71,20 +73,24 @@ def recorded(run: Run, names: Names = None) -> Recording:
     Raises:
         InvalidArgument: it ran no backward, or something else was given.
     """
-    if isinstance(run, Recording):
+    found = _recorder(run, names)
+    return found.recording if isinstance(found, RunRecording) else found
+
+
+def _recorder(run: Run, names: Names, like: RunRecording | None = None) -> Recording | RunRecording:
+    if isinstance(run, Recording | RunRecording):
         return run
-    if isinstance(run, RunRecording):
-        return run.recording
     if not callable(run):
         raise InvalidArgument(
             f"`run`={run!r} is neither a recording nor callable. Give what `gp.record_run` or `gp.record_backward` returned, or"
             " a callable without arguments that returns outputs or a loss."
         )
-    recorder = RunRecording(names, fresh=True)
+    recorder = RunRecording(names, fresh=True, like=like)
     try:
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             _run(run, recorder)
-        return recorder.recording
+        recorder.finish()
+        return recorder
     finally:
         recorder.put_back()
 
@@ -94,14 +100,14 @@ def _run(run: Callable[[], Any], recorder: RunRecording) -> None:
         with recorder:
             returned = run()
             if not recorder.backwards:
-                _backward(returned, run)
+                _backward(returned, run, recorder)
     except InvalidArgument:
         raise
     except Exception:
         assert recorder.raised is not None
 
 
-def _backward(returned: Any, run: Callable[[], Any]) -> None:
+def _backward(returned: Any, run: Callable[[], Any], recorder: RunRecording) -> None:
     """Run the backward of what a callable returned, from fixed cotangents."""
     outputs = [output for output in tensors(returned) if output.requires_grad]
     if not outputs:
@@ -110,7 +116,9 @@ def _backward(returned: Any, run: Callable[[], Any]) -> None:
             f"`{name}()` returned {type(returned).__name__} with no tensor that requires grad, and ran no backward. Return the"
             " outputs or the loss, or run the backward in it."
         )
-    torch.autograd.backward(outputs, [_cotangent(output) for output in outputs])
+    with recorder.paused():
+        cotangents = [_cotangent(output) for output in outputs]
+    torch.autograd.backward(outputs, cotangents)
 
 
 def _cotangent(output: torch.Tensor) -> torch.Tensor:

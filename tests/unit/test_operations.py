@@ -146,7 +146,7 @@ def right_flags(trial: Any, wants: tuple[bool, ...]) -> bool:
 
 # the laws ---------------------------------------------------------------------------------------------------------------
 
-every_operation = pytest.mark.parametrize("name", CATALOGUE)
+every_operation = pytest.mark.parametrize("name", CATALOGUE, scope="module")  # one operation after another
 #: Saved, or computed by another kernel, on CUDA: cuDNN is told whether an RNN trains.
 ELSEWHERE = {"rnn", "gru"}
 
