@@ -20,7 +20,7 @@ def first_divergence(case: Case, subject: Subject, mismatch: Mismatch, device: s
     is about.
     """
     expected, got = (_recorded(case, one, device) for one in (reference(subject.kind), subject))
-    found = divergence(expected, got)
+    found = divergence(expected, got, known=True)
     if found is None:
         return not_seen(case, mismatch)
     return msgspec.structs.replace(found, source_line=found.source_line or statement_of(case, mismatch.leaf))

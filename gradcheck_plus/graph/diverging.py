@@ -18,10 +18,11 @@ from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
 
 
-def divergence(reference: Recording, subject: Recording) -> Divergence | None:
+def divergence(reference: Recording, subject: Recording, *, known: bool = False) -> Divergence | None:
     """Return where two recordings part first, None where they do not.
 
-    What is only rounded otherwise counts where nothing else differs.
+    What is only rounded otherwise counts where nothing else differs. If it is `known` that they part, and nothing that was
+    recorded does, it is a leaf that is sent its gradient in another number of parts, if there is one.
     """
     comparison = Comparison(reference, subject)
     if (reference.raised is None) != (subject.raised is None):
@@ -30,7 +31,7 @@ def divergence(reference: Recording, subject: Recording) -> Divergence | None:
     for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
         for found in comparison.divergences(nearness):
             return found
-    return None
+    return next(comparison.parts(), None) if known else None
 
 
 class Comparison:
@@ -213,12 +214,7 @@ class Comparison:
 
     def _leaves(self, nearness: Nearness) -> Iterator[Divergence]:
         """Compare what leaves were sent, each in sum, and then what they have in the end."""
-        groups: dict[tuple[int, ...], list[Node]] = defaultdict(list)
-        for node in self.reference:
-            if node.kind == "leaf" and node.index in self.nodes:
-                groups[tuple(self.nodes[node.index])].append(node)
-        for indices, nodes in groups.items():
-            others = [self.subject.nodes[index] for index in indices]
+        for nodes, others in self._leaf_groups():
             expected, got = _total(nodes), _total(others)
             if not nearness.tensors(expected, got, size(v for n in nodes for v in n.received_values or ())):
                 yield self._at_leaf(nodes[0], others[0], f": {described(expected, got)}")
@@ -228,6 +224,20 @@ class Comparison:
                 text = f"what is added to {name}.grad is right, but not what it is in the end: {described(expected, got)}"
                 sender = next((n for n in self.reference if n.leaf == name), None)
                 yield _at(self._before(sender) or name, "backward", "accumulation-differs", text)
+
+    def parts(self) -> Iterator[Divergence]:
+        """Yield the leaves that are sent their gradient in more or fewer parts: their sum may have other last bits."""
+        for nodes, others in self._leaf_groups():
+            if len(nodes) != len(others):
+                yield self._at_leaf(nodes[0], others[0], f": in {len(others)} parts, where {len(nodes)} are expected")
+
+    def _leaf_groups(self) -> Iterator[tuple[list[Node], list[Node]]]:
+        """Yield the runs of each leaf's node in the reference, with those in the subject."""
+        groups: dict[tuple[int, ...], list[Node]] = defaultdict(list)
+        for node in self.reference:
+            if node.kind == "leaf" and node.index in self.nodes:
+                groups[tuple(self.nodes[node.index])].append(node)
+        yield from ((nodes, [self.subject.nodes[index] for index in indices]) for indices, nodes in groups.items())
 
     def _at_leaf(self, node: Node, other: Node, how: str) -> Divergence:
         strangers = [n for n in self.subject if other.index in n.leads_to and not self._known(n)]
