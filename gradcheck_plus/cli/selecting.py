@@ -1,6 +1,7 @@
 """Which nodes ``trace`` shows."""
 
 import argparse
+import math
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
@@ -37,16 +38,24 @@ def select(nodes: Sequence[RecordedNode], options: argparse.Namespace) -> tuple[
 def select_pairs(sides: SideBySide, nodes: Collection[RecordedNode], options: argparse.Namespace) -> SideBySide:
     """Return those pairs whose node of the subject was selected.
 
-    An operation passes where the only filter is its module; a node that the subject does not have where there is no filter.
+    An operation passes where the only filter is its module; a node that the subject does not have by its own index, where that
+    is all that is asked for.
     """
-    if not _filters(options):
+    filters = _filters(options)
+    if not filters:
         return sides
-    only_module = _filters(options) == ["module"]
+    only_module, only_range = filters == ["module"], set(filters) <= {"first", "last"}
     kept = {node.index for node in nodes}
+    last = math.inf if options.last is None else options.last
     return msgspec.structs.replace(
         sides,
         operations=tuple(pair for pair in sides.operations if only_module and _is_in(pair.path, options.module)),
-        nodes=tuple(pair for pair in sides.nodes if pair.subject in kept),
+        nodes=tuple(
+            pair
+            for pair in sides.nodes
+            if pair.subject in kept
+            or (pair.subject is None and pair.reference is not None and only_range and options.first <= pair.reference <= last)
+        ),
     )
 
 

@@ -1,15 +1,15 @@
 """A recording as a table, and as a graph for networkx."""
 
 import linecache
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import torch
 from rich.table import Table
 from rich.text import Text
 
-from gradcheck_plus.graph.forward import Value
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.structs import Gradient, Gradients, RecordedNode
 
@@ -96,10 +96,16 @@ def to_networkx(nodes: Sequence[Node]) -> "networkx.MultiDiGraph":
 def remarks(nodes: Sequence[Node]) -> list[str]:
     """Say where what is not finite came up first, in the backward and in the forward; nothing where all is finite."""
     found = next((said for node in nodes if (said := _odd(node))), None)
-    if found is None:
-        return []
-    first = next((node for node in sorted(nodes, key=lambda node: node.made) if _makes_nan(node)), None)
-    return [found, *([f"NaN first in the forward: {_operation(first)} gives it{_where(first)}"] if first else [])]
+    return [found, *_first_in_forward(nodes)] if found else []
+
+
+def _first_in_forward(nodes: Sequence[Node]) -> list[str]:
+    """Say which operation gives NaN of what has none; if none does, which gives an infinity, which masks may mean to."""
+    for what, test in (("NaN", torch.isnan), ("an infinity", torch.isinf)):
+        first = next((node for node in sorted(nodes, key=lambda node: node.made) if _makes(node, test)), None)
+        if first is not None:
+            return [f"{what} first in the forward: {_operation(first)} gives it{_where(first)}"]
+    return []
 
 
 def _odd(node: Node) -> str:
@@ -114,14 +120,12 @@ def _operation(node: Node) -> str:
     return (node.operation or "").removeprefix("aten.").partition(".")[0] if node.kind == "torch" else node.operation or ""
 
 
-def _makes_nan(node: Node) -> bool:
-    """Did what made a node give a NaN though there was none in what it was given?"""
+def _makes(node: Node, test: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Did what made a node give values that pass a test though it was given none?"""
     call = node.call
-    return call is not None and any(map(_has_nan, call.after)) and not any(map(_has_nan, call.before))
-
-
-def _has_nan(value: Value) -> bool:
-    return bool(value.tensor.isnan().any())
+    if call is None or any(bool(test(value.tensor).any()) for value in call.before):
+        return False
+    return any(bool(test(value.tensor).any()) for value in call.after)
 
 
 def _where(node: Node) -> str:
