@@ -111,13 +111,14 @@ def _boxes(nodes: Sequence[RecordedNode], most: int) -> Iterator[Box]:
 def _runs(parts: Sequence[tuple[object, ...]], most: int) -> list[list[range]]:
     """Return the places of the nodes of each box: one group of neighbours, or several that are joined."""
     chosen: list[range] = []
+    few = min(_FEWEST, most)
     for depth in range(1, max(map(len, parts), default=0) + 1):
         groups = _neighbours([part[:depth] for part in parts])
         if len(groups) > most:
-            return _joined(chosen if len(chosen) >= min(_FEWEST, most) else groups, most)
+            return _joined(chosen if len(chosen) >= few else groups, most)
         chosen = groups
     alone = [range(place, place + 1) for place in range(len(parts))]
-    return _joined(chosen if len(chosen) >= _FEWEST and len(alone) > most else alone, most)
+    return _joined(chosen if len(chosen) >= few and len(alone) > most else alone, most)
 
 
 def _neighbours(keys: Sequence[object]) -> list[range]:

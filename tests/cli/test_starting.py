@@ -45,7 +45,7 @@ def test_help_lists_and_mistakes_need_no_torch(arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", ["check checkpoint", "check stage-backward", "check module", "replay", "trace"])
+@pytest.mark.parametrize("command", ["check checkpoint", "check stage-backward", "check module", "replay"])
 def test_help_says_what_the_exit_codes_mean(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parser().parse_args([*command.split(), "--help"])

@@ -91,6 +91,13 @@ def test_where_nan_comes_up_first_is_said(trace: Command) -> None:
     assert "SumBackward0" not in done.stdout
 
 
+def test_help_says_what_its_exit_codes_mean(inline: Command) -> None:
+    done = inline("trace", "--help")
+
+    assert done.returncode == 0
+    assert "0 shown, and the runs agree; 1 with --against, they part; 2 the call is wrong" in " ".join(done.stdout.split())
+
+
 # what is shown ------------------------------------------------------------------------------------------------------------
 
 
