@@ -62,7 +62,7 @@ class SideBySide(msgspec.Struct, frozen=True):
     Attributes:
         divergence: where they part first, None where they do not.
         aligned: how many nodes of the reference the subject has too; with none, nothing was compared.
-        operations: those that both run in a forward, or in one that is recomputed, with other values.
+        operations: those that both run in a forward, or in one that is recomputed, and that give another value.
         nodes: all nodes in backward order, from the first on that receives or returns another gradient.
     """
 
@@ -83,7 +83,7 @@ def side_by_side(reference: Recording, subject: Recording) -> SideBySide:
     operations: tuple[Pair, ...] = ()
     nodes: tuple[Pair, ...] = ()
     for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
-        operations = tuple(pair for pair in _operations(comparison, nearness) if pair.differs)
+        operations = tuple(_operations(comparison, nearness))
         nodes = _from_first(list(_nodes(comparison, nearness)))
         if operations or nodes:
             break
@@ -99,12 +99,16 @@ def _from_first(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 def _operations(comparison: Comparison, nearness: Nearness) -> Iterator[Pair]:
-    """Yield the operations that both run, in the order of the subject."""
+    """Yield the operations that both run and that give another value, in the order of the subject."""
     for call in comparison.subject.calls:
         other = comparison.calls.get(call)
-        if other is not None:
-            sides = [*_sides("in", other.before, call.before, nearness), *_sides("out", other.after, call.after, nearness)]
-            yield Pair(None, None, _operation(other), call.path or "", other.source or "", call.backward, tuple(sides))
+        if other is None:
+            continue
+        given = list(_sides("in", other.before, call.before, nearness))
+        made = list(_sides("out", other.after, call.after, nearness))
+        # One that overwrites memory which nobody wrote before is given other values and makes the same.
+        if any(side.difference for side in made):
+            yield Pair(None, None, _operation(other), call.path or "", other.source or "", call.backward, (*given, *made))
 
 
 def _operation(call: Call) -> str:
