@@ -32,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         traits: the traits to aim at; None for all of the kind.
         without: traits that no case may have.
         operations: the operations to draw from; None for the whole catalogue.
+        checks: the named checks to make of a function; None for all that are not opt-in.
+        without_checks: named checks that are not made.
         max_statements: the most statements of a segment.
         known: excuse the faults that are known of torch itself.
         keep_going: report every distinct fault, not only the first.
@@ -55,6 +57,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
     operations: tuple[str, ...] | None = None
     max_statements: int = 5
+    checks: tuple[str, ...] | None = None
+    without_checks: tuple[str, ...] = ()
     known: bool = _optional("known", True)
     keep_going: bool = _optional("keep_going", False)
     case_timeout: float = 30.0

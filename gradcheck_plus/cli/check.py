@@ -87,7 +87,19 @@ def _searches(options: argparse.Namespace) -> Iterator[Search]:
             known=not options.no_known,
             keep_going=options.keep_going,
             case_timeout=min(options.case_timeout, NO_LIMIT),
+            checks=tuple(checks) if (checks := getattr(options, "check", None)) else None,
+            without_checks=tuple(getattr(options, "no_check", ())),
         )
+        if options.kind == "function":
+            yield Search(
+                kind="function",
+                settings=settings,
+                contract=options.contract,
+                target=options.target,
+                inputs=options.inputs,
+                reference=options.reference,
+            )
+            continue
         if options.kind != "module":
             yield Search(kind=options.kind, settings=settings, contract=options.contract, target=options.target)
             continue

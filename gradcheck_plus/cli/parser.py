@@ -62,7 +62,26 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--inputs", required=True, metavar="TARGET", help="a sample call, or what makes one: args, kwargs, or the pair of both"
     )
     module.add_argument("--subject", action="append", metavar="NAME", help="only this built-in checkpoint; may be repeated")
-    for kind in (checkpoint, wrapper, stage, module):
+    function = kinds.add_parser(
+        "function",
+        help="a function with a backward of its own: a torch.autograd.Function, its apply, a custom op, any callable",
+        epilog=_CODES,
+    )
+    function.add_argument("target", metavar="TARGET", help=f"the function: {_TARGET}")
+    function.add_argument(
+        "--reference", default="", metavar="TARGET", help="a function whose gradients are right (default: differences)"
+    )
+    function.add_argument(
+        "--inputs",
+        default="",
+        metavar="TARGET",
+        help="a sample call, or what makes one: args, kwargs, or the pair of both; or a Hypothesis strategy of these",
+    )
+    function.add_argument("--check", action="append", metavar="NAME", help="make this named check only; may be repeated")
+    function.add_argument(
+        "--no-check", action="append", default=[], metavar="NAME", help="leave this check out; may be repeated"
+    )
+    for kind in (checkpoint, wrapper, stage, module, function):
         _common(kind)
 
 
@@ -129,7 +148,7 @@ def _trace(command: argparse.ArgumentParser) -> None:
 
 
 def _list(command: argparse.ArgumentParser) -> None:
-    command.add_argument("what", choices=("operations", "traits", "subjects", "contracts", "faults"))
+    command.add_argument("what", choices=("operations", "traits", "checks", "subjects", "contracts", "faults"))
 
 
 def _selftest(command: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ def columns(nodes: Nodes) -> dict[str, list[str]]:
 def lines(table: dict[str, list[str]]) -> list[str]:
     r"""Return columns as lines of plain text, as wide as they need to be.
 
-    rich takes a thousand times as long for it, which is felt with ten thousand nodes.
+    rich takes many times as long for it, which is felt with ten thousand nodes.
 
     Example:
         >>> lines({"": ["0", "1"], "node": ["SumBackward0", "MulBackward0"], "returned": ["None", "None\nNone"]})
