@@ -185,9 +185,6 @@ OPERATIONS = (
             ),
             "nll_rows": "F.nll_loss({a}[:1].log_softmax(-1)[..., None], {b}[:1, None] % {a.last})",
             "nll_loss2d": "F.nll_loss({a}[:1].log_softmax(-1)[..., None, None], {b}[:1, None, None] % {a.last})",
-            "linear_cross_entropy": (
-                "F.linear_cross_entropy({a}[:{b.size}], {a}.new_ones(3, {a.last}).tril(), {b}[:{a.shape[0]}] % 3)"
-            ),
         },
         partners=(INDICES,), results=scalar, accepts=both(ROWS, filled), autocast="free",
     ),
@@ -256,12 +253,5 @@ OPERATIONS = (
         "torch.ones({a.channels}, 1, dtype=torch.int64), torch.full(({a.channels},), {a.shape[0]}), "
         "torch.ones({a.channels}, dtype=torch.int64))",
         autocast="free", low=False,
-    ),
-    *layers(
-        _FAMILY, {
-            "linear_cross_entropy_module": "nn.LinearCrossEntropyLoss({a.last}, 3)",
-        },
-        partners=(INDICES,), results=scalar, accepts=both(ROWS, filled),
-        line="{module}({a}[:{b.size}], {b}[:{a.shape[0]}] % 3)", trainable=True,
     ),
 )  # fmt: skip
