@@ -202,9 +202,10 @@ class SumAndDifference(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_sum, grad_difference):
-        if grad_sum is None or grad_difference is None:
-            one = grad_difference if grad_sum is None else grad_sum
-            return one, -one if grad_sum is None else one
+        if grad_difference is None:
+            return grad_sum, grad_sum
+        if grad_sum is None:
+            return grad_difference, -grad_difference
         return grad_sum + grad_difference, grad_sum - grad_difference
 
 
@@ -226,6 +227,8 @@ class SortedWithRanks(torch.autograd.Function):
 
 class Counting(nn.Module):
     """x * weight, and counts how often it was called."""
+
+    calls: torch.Tensor
 
     def __init__(self):
         super().__init__()

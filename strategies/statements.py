@@ -1,8 +1,10 @@
 """Statements: the lines of a program, each valid where it stands."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from gradcheck_plus.case import Parameter, Primal, Scalar, Spec, Statement, Value
 from gradcheck_plus.operations import CATALOGUE, Group, Operation, applicable, render, results_of, seen_by
@@ -11,6 +13,8 @@ from gradcheck_plus.strategies.primals import Precision
 
 #: Values stay small: a fault of this kind does not need size.
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 64, 4
+#: Operations of small families come nearly as often as if no family were large.
+_WEIGHTIEST = 24
 _FALLBACK, _FALLBACK_LAYER = "scale", "tanh_module"
 
 
@@ -89,8 +93,13 @@ class Builder:
         return self._known[spec]
 
     def _pick(self, groups: Sequence[Group]) -> Operation:
-        """Draw a family, then one of its operations, so that those of small families come as often as ever."""
-        family = self.c.pick(list(dict.fromkeys(g.family for g in groups)))
+        """Draw a family, then one of its operations. Large families weigh as much as `_WEIGHTIEST` operations."""
+        sizes: dict[str, int] = {}
+        for g in groups:
+            sizes[g.family] = sizes.get(g.family, 0) + len(g.operations)
+        weights = {family: min(size, _WEIGHTIEST) for family, size in sizes.items()}
+        bounds = list(accumulate(weights.values()))
+        family = list(weights)[bisect(bounds, self.c.integer(0, 100) * bounds[-1] // 101)]
         return self.c.pick([o for g in groups if g.family == family for o in g.operations])
 
     def _operand(self, segment: int, *, first: bool) -> str:

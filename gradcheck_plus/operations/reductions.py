@@ -10,7 +10,6 @@ from gradcheck_plus.operations.conditions import (
     dims,
     dropped,
     filled_dims,
-    filled_first,
     one_of,
     promoted,
     scalar,
@@ -62,6 +61,10 @@ def _several(a: Spec) -> bool:
 
 def _together(specs: Sequence[Spec], _: Attributes) -> Results:
     return (((), promoted(*specs)),)
+
+
+def _dropped_twice(specs: Sequence[Spec], k: Attributes) -> Results:
+    return (*dropped(specs, k), *dropped(specs, k))
 
 
 OPERATIONS = (
@@ -153,14 +156,14 @@ OPERATIONS = (
         _FAMILY, {
             "std_mean": "torch.std_mean({a}, {d})",
         },
-        attributes={"d": wide_dims}, results=lambda specs, k: dropped(specs, k) * 2, traits=("several-results",),
+        attributes={"d": wide_dims}, results=_dropped_twice, traits=("several-results",),
         saves_result=True,
     ),
     *functions(
         _FAMILY, {
             "var_mean": "torch.var_mean({a}, {d})",
         },
-        attributes={"d": wide_dims}, results=lambda specs, k: dropped(specs, k) * 2, traits=("several-results",),
+        attributes={"d": wide_dims}, results=_dropped_twice, traits=("several-results",),
     ),
     *functions(
         _FAMILY, {

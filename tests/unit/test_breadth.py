@@ -9,12 +9,12 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torchgen
 from torch import nn
 
 from gradcheck_plus import support
@@ -106,8 +106,8 @@ def can_be_called() -> set[str]:
 
 def have_formulas() -> set[str]:
     """Return what autograd is generated for."""
-    file = Path(torchgen.__file__).parent / "packaged" / "autograd" / "derivatives.yaml"
-    return {plain(name) for name in re.findall(r"^- name: (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)}
+    text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text(encoding="utf-8")
+    return {plain(name) for name in re.findall(r"^- name: (\w+)", text, re.MULTILINE)}
 
 
 class Meeting(TorchDispatchMode):
@@ -129,7 +129,8 @@ def met(trials: Callable[..., Iterator[Any]]) -> set[str]:
         for operation in CATALOGUE.values():
             for trial in itertools.islice((t for t in trials(operation) if t.plain), 4 if operation.attributes else 1):
                 trial.run()
-    return meeting.met
+    found: set[str] = meeting.met
+    return found
 
 
 @pytest.fixture(scope="module")
