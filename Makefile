@@ -12,8 +12,9 @@ READY := $(VENV)/.installed
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-# Options for every run of the test suite, such as `make test PYTEST_ARGS="-k wheel"`.
-PYTEST_ARGS ?= -n 2
+# Options for every run of the test suite, such as `make test PYTEST_ARGS="-k wheel"`. Tests differ in length by a factor of
+# thousands: a process that has run out of its own takes some of the other's.
+PYTEST_ARGS ?= -n 2 --dist worksteal
 
 .PHONY: help
 help: ## show this list

@@ -17,9 +17,21 @@ if TYPE_CHECKING:
         check_checkpoint,
         check_module,
         check_stage_backward,
+        check_wrapper,
     )
+    from gradcheck_plus.divergence import Divergence
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
-    from gradcheck_plus.graph import ForwardRecording, Node, NodeCheck, Recording, record_backward, record_forward
+    from gradcheck_plus.graph import (
+        ForwardRecording,
+        Node,
+        NodeCheck,
+        Recording,
+        RunRecording,
+        first_divergence,
+        record_backward,
+        record_forward,
+        record_run,
+    )
     from gradcheck_plus.operations import Operation, Partner
     from gradcheck_plus.operations import register as register_operation
     from gradcheck_plus.results import CheckResult, Fault
@@ -28,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "CheckResult",
+    "Divergence",
     "Fault",
     "ForwardRecording",
     "GradcheckPlusError",
@@ -39,14 +52,18 @@ __all__ = [
     "Operation",
     "Partner",
     "Recording",
+    "RunRecording",
     "Settings",
     "__version__",
     "assert_same_gradients",
     "check_checkpoint",
     "check_module",
     "check_stage_backward",
+    "check_wrapper",
+    "first_divergence",
     "record_backward",
     "record_forward",
+    "record_run",
     "register_operation",
     "strategies",
     "subjects",
@@ -55,6 +72,7 @@ __all__ = [
 _HOMES = {
     "Case": "gradcheck_plus.case",
     "CheckResult": "gradcheck_plus.results",
+    "Divergence": "gradcheck_plus.divergence",
     "Fault": "gradcheck_plus.results",
     "ForwardRecording": "gradcheck_plus.graph",
     "GradcheckPlusError": "gradcheck_plus.errors",
@@ -66,13 +84,17 @@ _HOMES = {
     "Operation": "gradcheck_plus.operations",
     "Partner": "gradcheck_plus.operations",
     "Recording": "gradcheck_plus.graph",
+    "RunRecording": "gradcheck_plus.graph",
     "Settings": "gradcheck_plus.settings",
     "assert_same_gradients": "gradcheck_plus.checks",
     "check_checkpoint": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
+    "check_wrapper": "gradcheck_plus.checks",
+    "first_divergence": "gradcheck_plus.graph",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",
+    "record_run": "gradcheck_plus.graph",
     "register_operation": "gradcheck_plus.operations:register",
 }
 

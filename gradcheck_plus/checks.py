@@ -57,6 +57,34 @@ def check_checkpoint(
     return _checked("checkpoint", checkpoint, contract, settings, name)
 
 
+def check_wrapper(
+    wrap: Callable[..., Any], *, contract: str = "", settings: Settings | None = None, name: str = ""
+) -> CheckResult:
+    """Check that wrapped modules leave behind what the modules themselves leave behind.
+
+    Whole regions of random programs are wrapped, modules inside them too, and some twice. The model must also look as before:
+    the same keys in its `state_dict`, the same parameters, and modes and flags that reach what is inside.
+
+    Args:
+        wrap: called as ``wrap(module)``; returns the module to use in its place, which may be the same one.
+        contract: the name of a contract or the path of one; by default ``wrapper``.
+        settings: how many cases, which seed, and so on.
+        name: how reports name it.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: it cannot be called that way, or a setting cannot be used.
+
+    Example:
+        >>> import gradcheck_plus as gp
+        >>> gp.check_wrapper(lambda module: module, settings=gp.Settings(max_examples=20)).verdict
+        'match'
+    """
+    return _checked("wrapper", wrap, contract, settings, name)
+
+
 def check_stage_backward(
     stage_backward: Callable[..., Any], *, contract: str = "", settings: Settings | None = None, name: str = ""
 ) -> CheckResult:
@@ -208,7 +236,7 @@ def assert_same_gradients(
         )
     if verdict.faults:
         again = f"  the case, to run it again: gp.Case.from_json({case.to_json()!r})"
-        raise GradientMismatch(f"{mismatch_text(subject.name, case, verdict.faults, verdict.rule)}\n\n{again}")
+        raise GradientMismatch(f"{mismatch_text(subject.name, subject.kind, case, verdict.faults, verdict.rule)}\n\n{again}")
 
 
 def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known: bool) -> Verdict:

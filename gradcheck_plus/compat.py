@@ -23,16 +23,22 @@ __all__ = [
     "SEEN_ON",
     "TorchDispatchMode",
     "arguments",
+    "backward_runs",
     "builds_on_checkpoint",
     "calls_of_functions",
     "changes_operand",
+    "checkpoint_wrapper",
+    "composable_checkpoint",
+    "current_node",
     "expected_gradients",
     "forward_class",
+    "hash_store",
     "hooks_of_leaf",
     "last_sequence_number",
     "map_tensors",
     "map_values",
     "materialising",
+    "offload_wrapper",
     "operation_name",
     "run_backward_of",
     "saved_tensors",
@@ -82,8 +88,8 @@ def stage_backward(stage_output: Any, output_grads: Any, input_values: Any) -> t
     return tuple(implementation(stage_output, output_grads, input_values))
 
 
-def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any], *args: Any) -> bool | None:
-    """Run ``call(function, *args)`` and say which of torch's checkpoints ran in it.
+def builds_on_checkpoint(call: Callable[..., Any], *args: Any) -> bool | None:
+    """Run ``call(*args)`` and say which of torch's checkpoints ran in it.
 
     Returns:
         True for the reentrant one, False for the non-reentrant one, None for neither.
@@ -100,13 +106,80 @@ def builds_on_checkpoint(call: Callable[..., Any], function: Callable[..., Any],
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        call(function, *args)
+        call(*args)
     finally:
         sys.setprofile(before)
     return seen[0] if seen else None
 
 
+# wrappers ---------------------------------------------------------------------------------------------------------------
+
+
+def checkpoint_wrapper(module: torch.nn.Module, *, reentrant: bool) -> torch.nn.Module:
+    """Wrap a module in torch's `checkpoint_wrapper`, in one implementation or the other."""
+    from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+
+    kind = wrappers.CheckpointImpl.REENTRANT if reentrant else wrappers.CheckpointImpl.NO_REENTRANT
+    wrapped: torch.nn.Module = wrappers.checkpoint_wrapper(module, checkpoint_impl=kind)
+    return wrapped
+
+
+def offload_wrapper(module: torch.nn.Module) -> torch.nn.Module:
+    """Wrap a module in torch's `offload_wrapper`."""
+    from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+
+    wrapped: torch.nn.Module = wrappers.offload_wrapper(module)
+    return wrapped
+
+
+def composable_checkpoint(module: torch.nn.Module) -> torch.nn.Module:
+    """Apply torch's composable `checkpoint` to a module."""
+    from torch.distributed._composable.checkpoint_activation import checkpoint
+
+    applied: torch.nn.Module = checkpoint(module)
+    return applied
+
+
+def hash_store() -> Any:
+    """Return a store for a process group of one process, which needs no network."""
+    from torch._C._distributed_c10d import HashStore
+
+    return HashStore()
+
+
 # the nodes of an autograd graph -----------------------------------------------------------------------------------------
+
+
+def current_node() -> Any:
+    """Return the node whose backward runs in this thread just now, None if none does."""
+    return torch._C._current_autograd_node()
+
+
+@contextlib.contextmanager
+def backward_runs(
+    around: Callable[[Sequence[Any]], contextlib.AbstractContextManager[Callable[[tuple[torch.Tensor | None, ...]], None]]],
+) -> Iterator[None]:
+    """Enter ``around(roots)`` for as long as each backward runs that starts meanwhile, nested ones included.
+
+    What it yields is called with the gradients that the engine returns, which `torch.autograd.grad` asks for.
+
+    `torch.autograd.backward` and `torch.autograd.grad` look the call of the engine up when they run. A root is a tensor or a
+    gradient edge.
+    """
+    engine: Any = torch.autograd
+    run = engine._engine_run_backward
+
+    def watched(roots: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        with around(roots) as note:
+            returned = run(roots, *args, **kwargs)
+            note(returned)
+        return returned
+
+    engine._engine_run_backward = watched
+    try:
+        yield
+    finally:
+        engine._engine_run_backward = run
 
 
 def last_sequence_number() -> int:
@@ -189,8 +262,12 @@ def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
 
 
 @contextlib.contextmanager
-def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Iterator[None]:
-    """Call ``note(function, arguments, outputs)`` after every forward of a `torch.autograd.Function`.
+def calls_of_functions(
+    note: Callable[[Any, tuple[Any, ...], Any], None], begin: Callable[[Any], None] = lambda function: None
+) -> Iterator[None]:
+    """Call ``begin(function)`` before and ``note(function, arguments, outputs)`` after each forward of a Function.
+
+    Where the forward raises, the latter is not called.
 
     `Function.apply` calls its parent's by name when it runs, so that one who bound ``MyFunction.apply`` long ago is seen too.
     """
@@ -199,6 +276,7 @@ def calls_of_functions(note: Callable[[Any, tuple[Any, ...], Any], None]) -> Ite
 
     def apply(cls: Any, *args: Any) -> Any:
         run = before.__get__(None, cls) if before else super(parent, cls).apply
+        begin(cls)
         outputs = run(*args)
         note(cls, args, outputs)
         return outputs

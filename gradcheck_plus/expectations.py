@@ -32,6 +32,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         source: where that can be read: a URL, an issue, or the name of a documentation.
         subject: the built-in subject it holds for; ``*`` for every subject of the contract.
         leaf: a regular expression that the leaf path must contain; empty for every leaf.
+        says: a regular expression that what the subject leaves must contain, such as the message of an exception.
         torch: the torch versions it holds on, as a version specifier; empty for all.
         note: the reason, in words.
     """
@@ -43,6 +44,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: tuple[Role | Literal["*"], ...] = ("*",)
     subject: str = ANY
     leaf: str = ""
+    says: str = ""
     torch: str = ""
     note: str = ""
 
@@ -54,12 +56,13 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             and (ANY in kinds or mismatch.kind in kinds)
             and (ANY in self.role or mismatch.role in self.role)
             and (not self.leaf or re.search(self.leaf, mismatch.leaf) is not None)
+            and (not self.says or re.search(self.says, mismatch.got) is not None)
         )
 
     @property
     def wholesale(self) -> bool:
         """Does it excuse so much that cases with its trait teach nothing? Where a subject refuses, it may yet be wrong."""
-        return self.effect != "refuses" and ANY in self.kind and ANY in self.role and not self.leaf
+        return self.effect != "refuses" and ANY in self.kind and ANY in self.role and not self.leaf and not self.says
 
 
 class Contract(msgspec.Struct, frozen=True):
@@ -181,9 +184,12 @@ def _check(name: str, entry: Expectation) -> None:
         raise InvalidArgument(
             f"`torch`={entry.torch!r} {where} is no version specifier. Write one such as '>=2.9,<2.15'."
         ) from error
-    try:
-        re.compile(entry.leaf)
-    except re.error as error:
-        raise InvalidArgument(
-            f"`leaf`={entry.leaf!r} {where} is no regular expression: {error}. Escape what is meant literally with a backslash."
-        ) from error
+    for field in ("leaf", "says"):
+        pattern = getattr(entry, field)
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidArgument(
+                f"`{field}`={pattern!r} {where} is no regular expression: {error}. Escape what is meant literally with a "
+                f"backslash."
+            ) from error

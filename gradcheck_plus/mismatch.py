@@ -10,8 +10,11 @@ MismatchKind = Literal[
 ]  # fmt: skip
 Rule = Literal["bitwise", "budget", "nudged"]
 
-#: Whose thing it is. `primal` and `parameter` are gradients; `input` is the value of an input after the run.
-Role = Literal["output", "primal", "parameter", "buffer", "input", "leftover", "rng", "mode", "hook", "forward-hook", "call"]
+#: Whose thing it is. `primal` and `parameter` are gradients; `input` is the value of an input after the run; `module` is what
+#: a model says of its parts.
+Role = Literal[
+    "output", "primal", "parameter", "buffer", "input", "leftover", "rng", "mode", "hook", "forward-hook", "module", "call",
+]  # fmt: skip
 
 
 class Figures(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ text and a repro prints it, so neither can say what the other does not do.
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 from gradcheck_plus.case import (
     Case,
@@ -27,6 +28,8 @@ from gradcheck_plus.operations import CATALOGUE, render
 CALL = "checkpoint"
 #: What generators are seeded with before a case draws its first number.
 SEED = 3
+#: How ``Model.forward`` calls its regions: through the implementation under test, as they are, or there is no such method.
+Calls = Literal["subject", "direct", "none"]
 _INDENT = "    "
 
 
@@ -59,13 +62,13 @@ def expression(tree: Tree) -> str:
 # modules ----------------------------------------------------------------------------------------------------------------
 
 
-def program_source(program: Program | ModuleProgram, *, forward: bool = True) -> str:
+def program_source(program: Program | ModuleProgram, *, calls: Calls = "subject") -> str:
     """Return the source of a program: one class a segment, and ``Model``, which calls them in its ``forward`` if it has one."""
     if isinstance(program, ModuleProgram):
-        return _model(program, ["self.segment0 = factory()"], forward=forward)
+        return _model(program, ["self.segment0 = factory()"], calls)
     classes = [_segment(program, i) for i, s in enumerate(program.segments) if s.form != "sequential"]
     made = [_construction(i, segment) for i, segment in enumerate(program.segments)]
-    return "\n\n".join([*classes, _model(program, [*made, *_ties(program)], forward=forward)])
+    return "\n\n".join([*classes, _model(program, [*made, *_ties(program)], calls)])
 
 
 def _construction(index: int, segment: Segment) -> str:
@@ -165,12 +168,13 @@ def _ties(program: Program) -> Iterator[str]:
                         yield f"self.segment{index}.{name} = {there}"
 
 
-def _model(program: Program | ModuleProgram, setup: list[str], *, forward: bool) -> str:
+def _model(program: Program | ModuleProgram, setup: list[str], calls: Calls) -> str:
     lines = ["class Model(nn.Module):", *_init(setup)]
-    if forward:
-        body = [line for index in range(len(program.segments)) for line in _call(program, index)]
+    if calls != "none":
+        direct = calls == "direct"
+        body = [line for index in range(len(program.segments)) for line in _call(program, index, direct=direct)]
         outputs = ", ".join(f"out{index}" for index in range(len(program.segments)))
-        lines += ["", f"{_INDENT}def forward({', '.join(['self', CALL, *primal_names(program)])}):"]
+        lines += ["", f"{_INDENT}def forward({', '.join(['self', *([] if direct else [CALL]), *primal_names(program)])}):"]
         lines += [f"{_INDENT * 2}{line}" for line in [*body, f"return {outputs}"]]
     return "\n".join([*lines, ""])
 
@@ -196,7 +200,7 @@ def function(index: int, segment: Segment, owner: str = "self") -> str:
     return f"lambda *args, **kwargs: {module}(*args, **kwargs)" if segment.form == "function" else module
 
 
-def _call(program: Program | ModuleProgram, index: int) -> Iterator[str]:
+def _call(program: Program | ModuleProgram, index: int, *, direct: bool) -> Iterator[str]:
     segment = program.segments[index]
     passed = arguments(segment)
     if segment.draws:
@@ -206,7 +210,7 @@ def _call(program: Program | ModuleProgram, index: int) -> Iterator[str]:
             if isinstance(tree, Container):
                 yield f"arg{position} = {expression(tree)}"
                 passed[position] = f"arg{position}"
-    if segment.region:
+    if segment.region and not direct:
         yield f"out{index} = {CALL}({', '.join([function(index, segment), *passed])})"
     else:
         yield f"out{index} = self.segment{index}({', '.join(passed)})"

@@ -4,8 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["checkpoint", "stage-backward"]
-KINDS: tuple[Kind, ...] = ("checkpoint", "stage-backward")
+from gradcheck_plus.case import Plan
+from gradcheck_plus.source import Calls
+
+Kind = Literal["checkpoint", "wrapper", "stage-backward"]
+KINDS: tuple[Kind, ...] = ("checkpoint", "wrapper", "stage-backward")
+#: How a printed model calls its regions, by kind of subject.
+CALLS: dict[Kind, Calls] = {"checkpoint": "subject", "wrapper": "direct", "stage-backward": "subject"}
+#: The field of a case's plan that a subject is made of; empty for one that is told nothing.
+Planned = Literal["", "saved", "layers", "pieces"]
 
 
 @dataclass(frozen=True)
@@ -15,10 +22,12 @@ class Subject:
     Attributes:
         name: how reports name it.
         kind: how it is called.
-        call: the implementation, with the signature of its kind.
+        call: the implementation, with the signature of its kind; with `planned`, what makes one.
         contract: the name of what it promises.
         target: how to import it, for repros; empty for a live object.
         builds_on: the built-in subject that it calls, whose known faults and limits are then its own.
+        planned: the field of a case's plan that `call` makes the implementation of.
+        aims: traits that every case aims at, since the subject does nothing special elsewhere.
     """
 
     name: str
@@ -27,3 +36,10 @@ class Subject:
     contract: str
     target: str = ""
     builds_on: str = ""
+    planned: Planned = ""
+    aims: tuple[str, ...] = ()
+
+    def under(self, plan: Plan) -> Callable[..., Any]:
+        """Return the implementation for a case with this plan."""
+        made: Callable[..., Any] = self.call(getattr(plan, self.planned)) if self.planned else self.call
+        return made

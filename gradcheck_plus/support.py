@@ -311,6 +311,11 @@ def plain_checkpoint(function, *args, **kwargs):
     return function(*args, **kwargs)
 
 
+def plain_wrap(module):
+    """Plain autograd in the place of a wrapper."""
+    return module
+
+
 def plain_stage_backward(stage_output, output_grads, input_values):
     """Plain autograd in the place of a stage backward: one backward over the stage, then the `.grad` of its inputs, cleared."""
     pairs = [(o, g) for o, g in leaves(stage_output, output_grads) if o.requires_grad and g is not None]

@@ -13,11 +13,12 @@ from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.strategies.chooser import Chooser
 from gradcheck_plus.strategies.cotangents import cotangents
 from gradcheck_plus.strategies.environments import environments
+from gradcheck_plus.strategies.plans import planned_cases, wrap_plans
 from gradcheck_plus.strategies.primals import precision, primals
 from gradcheck_plus.strategies.segments import bodies, segments
 from gradcheck_plus.strategies.statements import Builder
 from gradcheck_plus.strategies.swarms import swarms
-from gradcheck_plus.subject import KINDS, Kind
+from gradcheck_plus.subject import KINDS, Kind, Planned
 from gradcheck_plus.traits import TRAITS, compatible, drawable
 
 #: The dtypes that `cases` can be asked for.
@@ -41,6 +42,7 @@ def cases(
     operations: Iterable[str] | None = None,
     dtypes: Iterable[str] = DTYPES,
     max_statements: int = 5,
+    planned: Planned = "",
 ) -> st.SearchStrategy[Case]:
     """Draw cases for a kind of subject.
 
@@ -48,13 +50,14 @@ def cases(
     segment, with one forward and one backward.
 
     Args:
-        kind: the kind of subject, ``checkpoint`` or ``stage-backward``; it decides what is worth drawing.
+        kind: the kind of subject, ``checkpoint``, ``wrapper`` or ``stage-backward``; it decides what is worth drawing.
         traits: the traits to aim at; all of the kind by default. Every trait named is in every swarm.
         without: traits not to aim at.
         operations: the names of the operations to draw from; the whole catalogue by default. ``sin`` and ``scale`` are
             always among them, since something must be.
         dtypes: the dtypes that values may have.
         max_statements: the most statements of a segment, at least 1.
+        planned: the field of the case's plan that the subject is made of, for subjects that are told what to do.
 
     Raises:
         InvalidArgument: a name is not known, or a bound is out of range.
@@ -66,7 +69,7 @@ def cases(
     """
     allowed = allowed_traits(kind, traits, without, dtypes)
     always = () if traits is None else tuple(t for t in allowed if t in set(traits))
-    return aimed_cases(kind, allowed, always, operations, tuple(dtypes), max_statements)
+    return aimed_cases(kind, allowed, always, operations, tuple(dtypes), max_statements, planned)
 
 
 def aimed_cases(
@@ -76,8 +79,12 @@ def aimed_cases(
     operations: Iterable[str] | None,
     dtypes: tuple[str, ...],
     max_statements: int,
+    planned: Planned = "",
 ) -> st.SearchStrategy[Case]:
-    """Draw cases that aim at the allowed traits and at no others; `always` are in every swarm."""
+    """Draw cases that aim at the allowed traits and at no others; `always` are in every swarm.
+
+    With `planned`, each of them tells the subject something.
+    """
     if operations is not None:
         operations = {CATALOGUE[name].name for name in operations} | _NEEDED_OPERATIONS
     if "float32" not in dtypes:
@@ -86,6 +93,8 @@ def aimed_cases(
         raise InvalidArgument(f"`max_statements`={max_statements} leaves nothing to run. Write at least 1.")
     chosen = None if operations is None else frozenset(operations)
     drawn = _cases(kind, tuple(allowed), tuple(always), chosen, dtypes, max_statements)
+    if planned:
+        drawn = planned_cases(drawn, planned)
     # Hypothesis follows each example with mutants in which one draw is copied over another: most cases would have nearly the
     # same traits as the one before (`benchmarks/diversity.py`). It does not do so inside a collection of unique elements.
     return _only(st.lists(drawn, min_size=1, max_size=1, unique_by=id))
@@ -155,4 +164,5 @@ def _cases(
     )
     environment = environments(c, of, kind, cut, trainable=trainable)
     program = Program(tuple(cut), tuple(b.parameters), of.dtype)
-    return Case(program, needed(drawn, cut), cotangents(c, cut, specs), environment)
+    plan = wrap_plans(c, program)
+    return Case(program, needed(drawn, cut), cotangents(c, cut, specs), environment, plan)

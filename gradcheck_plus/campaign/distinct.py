@@ -49,7 +49,8 @@ class Distinct:
         """Is there a fault that none of torch's own subjects shows, and no wish for more?"""
         if len(self.faults) >= MOST_FAULTS:
             return True
-        given = self.search.module or self.described.name in SUBJECTS  # then there is nobody else to blame
+        s = self.search
+        given = s.module or s.planted or self.described.name in SUBJECTS  # then there is nobody else to blame
         own = [f for f in self.faults if given or not f.also_fails]
         return bool(own) and not self.settings.keep_going
 
@@ -68,7 +69,7 @@ class Distinct:
         self.done.add((failure.block, failure.number, key))
         if listed:
             return
-        inspected = self.runner.inspect(explained.case)
+        inspected = self.runner.inspect(explained.case, explained.mismatch)
         known = next((entry for entry in inspected.known if _group(entry[1:])[1] == _group(key)[1]), None)
         if known:
             self.known.append((explained, known))
@@ -153,7 +154,7 @@ class Distinct:
             statements=case.size,
             trigger=explained.trigger,
             also_fails=inspected.also_fails,
-            first_divergence=None,
+            first_divergence=inspected.divergence,
             repro=f"repro_{fingerprint}.py",
             replay=f"case_{fingerprint}.json",
             program=self._program(case, m, explained, inspected),
@@ -164,8 +165,16 @@ class Distinct:
         outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
         when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
         title = f"{self.described.name} leaves something else behind than plain autograd{when}."
-        target, device = self.described.target, self.settings.device
-        return repro(case, mismatch, self.search.kind, outputs, target=target, title=title, device=device)
+        return repro(
+            case,
+            mismatch,
+            self.search.kind,
+            outputs,
+            target=self.described.target,
+            title=title,
+            device=self.settings.device,
+            planned=self.described.planned,
+        )
 
 
 def second_looks(outcome: Outcome, explained: Sequence[Explained]) -> list[tuple[Failure, Key, str]]:

@@ -60,4 +60,4 @@ def known_of_torch(case: Case, kind: Kind, torch: str, device: str) -> tuple[tup
 
 
 def _torch_subjects(kind: Kind) -> list[Subject]:
-    return [s.subject for s in SUBJECTS.values() if s.kind == kind and s.name.startswith("torch-")]
+    return [s.subject for s in SUBJECTS.values() if s.kind == kind and s.compared]

@@ -39,9 +39,10 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
 
 
 class Inspect(msgspec.Struct, frozen=True, tag=True):
-    """Say what a report needs to know of a case."""
+    """Say what a report needs to know of a case that fails with a mismatch."""
 
     case: Case
+    mismatch: Mismatch
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True):

@@ -6,10 +6,11 @@ from typing import Protocol
 import msgspec
 
 from gradcheck_plus.case import Case
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results import Costs, Counts, Tool
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import Kind, Planned
 
 #: What one search keeps while it shrinks: kind, role and, for an exception, its type.
 Key = tuple[str, str, str]
@@ -24,6 +25,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
         module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        planted: whatever is found is the subject's own, though torch's may show it too; the first fault ends the search.
     """
 
     kind: Kind
@@ -32,6 +34,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     module: str = ""
     inputs: str = ""
+    planted: bool = False
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -123,15 +126,20 @@ class Inspected(msgspec.Struct, frozen=True):
         outputs: (segment, path, shape, dtype) of every output that requires grad, as plain autograd leaves them.
         also_fails: the names of torch's own subjects on which it fails too.
         known: (trait, kind, role, source) of every known fault that torch's own subjects show there.
+        divergence: where it and plain autograd part first.
     """
 
     outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
     also_fails: tuple[str, ...] = ()
     known: tuple[tuple[str, str, str, str], ...] = ()
+    divergence: Divergence | None = None
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at."""
+    """What a runner says of itself and of its subject: names that reports need, and the traits that its cases aim at.
+
+    `planned` is the field of a case's plan that the subject is made of.
+    """
 
     tool: Tool
     name: str
@@ -139,6 +147,7 @@ class Described(msgspec.Struct, frozen=True):
     contract: str
     builds_on: str
     aimed: tuple[str, ...]
+    planned: Planned = ""
 
 
 class Runner(Protocol):
@@ -156,5 +165,5 @@ class Runner(Protocol):
     def explain(self, failure: Failure, key: Key, seconds: float | None, *, hold: str = "") -> Explained | None:
         """Shrink and explain a failure; None if it does not fail any more."""
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""

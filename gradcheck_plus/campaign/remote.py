@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from gradcheck_plus.campaign.about import not_seen
 from gradcheck_plus.campaign.inflight import Inflight, stop_file
 from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
@@ -51,25 +52,30 @@ class RemoteRunner:
     Args:
         search: what to search; its targets must be importable.
         tick: called now and then while a block runs, with the number of the case that is running.
+        stop: asked now and then while an answer is awaited; if it says so, that is an interrupt.
 
     Raises:
         InvalidArgument: the targets, contract, traits or device cannot be used.
         ToolFailed: the worker failed by a mistake of ours.
     """
 
-    def __init__(self, search: Search, tick: Callable[[int], None] = lambda _: None) -> None:
-        check_encodable("target", search.module or search.target)
-        check_encodable("inputs", search.inputs)
-        check_encodable("contract", search.contract)
-        self.search, self.tick = search, tick
-        self.timeout = search.settings.case_timeout
+    def __init__(
+        self, search: Search, tick: Callable[[int], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.tick, self.stop = tick, stop
+        self._take(search)
         self.folder = tempfile.TemporaryDirectory(prefix="gradcheck_plus_")
         self.inflight = Path(self.folder.name) / "inflight"
         self.process: subprocess.Popen[bytes] | None = None
-        self.probe = True
-        self.lost = 0
         self._busy = False  # between a request and its reply
         self.received = b""
+
+    def _take(self, search: Search) -> None:
+        check_encodable("target", search.module or search.target)
+        check_encodable("inputs", search.inputs)
+        check_encodable("contract", search.contract)
+        self.search, self.timeout = search, search.settings.case_timeout
+        self.probe, self.lost = True, 0
 
     def __enter__(self) -> "RemoteRunner":
         """Start the worker."""
@@ -84,6 +90,14 @@ class RemoteRunner:
         """End the worker."""
         self._kill()
         self.folder.cleanup()
+
+    def turn_to(self, search: Search) -> None:
+        """Run another search, in the same process if that is well: starting one takes longer than many a check."""
+        self._take(search)
+        if self._busy or self.process is None:
+            self._start()
+        else:
+            self._set_up()
 
     # what a runner does ---------------------------------------------------------------------------------------------
 
@@ -141,12 +155,12 @@ class RemoteRunner:
                 skip |= {lost.number}
         return None
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
         try:
-            inspected = self._ask(Inspect(case)).inspected
+            inspected = self._ask(Inspect(case, mismatch)).inspected
         except Lost:
-            return Inspected()
+            return Inspected(divergence=not_seen(case, mismatch))
         assert inspected is not None
         return inspected
 
@@ -174,6 +188,10 @@ class RemoteRunner:
             start_new_session=True,  # an interrupt is for the campaign to handle, which then ends the worker
         )
         self._busy, self.received = False, b""
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Tell the worker what is searched, and hear what it says of that."""
         try:
             described = self._ask(Setup(self.search, str(self.inflight), self.probe)).described
         except Lost as lost:
@@ -258,7 +276,7 @@ class RemoteRunner:
         assert self.process is not None
         seen, since = None, time.monotonic()
         while not self.received.endswith(b"\n"):
-            if time.monotonic() > until:
+            if time.monotonic() > until or self.stop():
                 raise KeyboardInterrupt
             ended = self.process.poll() is not None
             ready, _, _ = select([answers], [], [], _TICK)

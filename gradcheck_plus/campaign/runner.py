@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import hypothesis
@@ -13,6 +13,7 @@ from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.explaining import also_fails, explain, known_of_torch
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict, costs, decide
+from gradcheck_plus.campaign.localising import first_divergence
 from gradcheck_plus.campaign.plan import Block, Described, Explained, Failure, Inspected, Key, Outcome, Search
 from gradcheck_plus.case import Case, Cotangent, Environment, Name
 from gradcheck_plus.case.trees import walk
@@ -21,11 +22,13 @@ from gradcheck_plus.execute import execute, reference
 from gradcheck_plus.execute.sampling import Sampled, sampled
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.expectations import Contract
+from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.record import Record
 from gradcheck_plus.results import Costs, Tool
 from gradcheck_plus.strategies.cases import aimed_cases, allowed_traits
 from gradcheck_plus.strategies.modules import TRAITS as MODULE_TRAITS
 from gradcheck_plus.strategies.modules import module_cases
+from gradcheck_plus.strategies.plans import planned_cases
 from gradcheck_plus.subject import Subject
 from gradcheck_plus.subjects import contract_of, subject
 from gradcheck_plus.version import __version__
@@ -60,12 +63,13 @@ class LocalRunner:
         self.contract = self.base.for_subject(*names, torch=str(torch.__version__), known=self.settings.known)
         self.without = frozenset(self.settings.without)
         self.aimed = aimed(search, self.contract.pointless)
-        self.strategy = strategy(search, self.aimed)
+        self.strategy = strategy(search, self.aimed, self.subject)
+        self.remembered = lru_cache(maxsize=4096)(self.decide)  # shrinking comes to the same small cases from many sides
 
     def describe(self) -> Described:
         """Say what is run."""
         s = self.subject
-        return Described(tool(self.settings.device), s.name, s.target, self.base.name, s.builds_on, self.aimed)
+        return Described(tool(self.settings.device), s.name, s.target, self.base.name, s.builds_on, self.aimed, s.planned)
 
     def decide(self, case: Case) -> Verdict:
         """Judge one case."""
@@ -89,9 +93,9 @@ class LocalRunner:
     ) -> Explained | None:
         """Shrink and explain a failure, leaving out some candidates; None if it does not fail any more."""
         with single_thread():
-            return explain(failure, key, self.decide, self.inflight, skip=skip, hold=hold, seconds=seconds)
+            return explain(failure, key, self.remembered, self.inflight, skip=skip, hold=hold, seconds=seconds)
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         """Return what a report needs to know of a case beyond what it says itself."""
         with single_thread():
             self.inflight.write("inspect", 0, 0)
@@ -101,7 +105,8 @@ class LocalRunner:
             known: tuple[tuple[str, str, str, str], ...] = ()
             if self.settings.known:
                 known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
-            return Inspected(tuple(differentiable_outputs(plain)), others, known)
+            divergence = first_divergence(case, self.subject, mismatch, self.settings.device)
+            return Inspected(tuple(differentiable_outputs(plain)), others, known, divergence)
 
     @cached_property
     def _generic(self) -> Contract:
@@ -125,17 +130,18 @@ def aimed(search: Search, pointless: frozenset[str]) -> tuple[str, ...]:
     return tuple(t for t in allowed if not search.module or t in MODULE_TRAITS)
 
 
-def strategy(search: Search, traits: tuple[str, ...]) -> SearchStrategy[Case]:
-    """Return the strategy that draws the cases of a search, aiming at some traits."""
+def strategy(search: Search, traits: tuple[str, ...], made: Subject) -> SearchStrategy[Case]:
+    """Return the strategy that draws the cases of a search for a subject, aiming at some traits."""
     s = search.settings
     if search.module:
         found = sampled(search.module, search.inputs, s.device)
         fitting = {t for t in traits if runs_with(found, t, s.device)}
         # Not as the traits to aim at: those must be able to meet in one case, and these need not.
         left_out = [t for t in MODULE_TRAITS if t not in fitting]
-        return module_cases(found.program, found.primals, without=left_out, dtypes=s.dtypes)
-    always = () if s.traits is None else traits
-    return aimed_cases(search.kind, traits, always, s.operations, s.dtypes, s.max_statements)
+        cases = module_cases(found.program, found.primals, without=left_out, dtypes=s.dtypes)
+        return planned_cases(cases, made.planned) if made.planned else cases
+    always = tuple(t for t in made.aims if t in traits) if s.traits is None else traits
+    return aimed_cases(search.kind, traits, always, s.operations, s.dtypes, s.max_statements, made.planned)
 
 
 def runs_with(found: Sampled, trait: str, device: str) -> bool:

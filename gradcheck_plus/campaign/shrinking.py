@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from gradcheck_plus.campaign import dataflow, specs
 from gradcheck_plus.campaign.edits import EDITS
+from gradcheck_plus.campaign.edits.plans import told_less
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict
 from gradcheck_plus.campaign.plan import Key
@@ -57,7 +58,7 @@ class Shrinker:
         self._run()
 
     def _run(self) -> None:
-        while self._smaller(dataflow.smaller) or self._plainer() or self._smaller(specs.simpler):
+        while self._smaller(told_less) or self._smaller(dataflow.smaller) or self._plainer() or self._smaller(specs.simpler):
             pass
 
     def _smaller(self, candidates: Callable[[Case], Iterator[Case]]) -> bool:

@@ -1,4 +1,4 @@
-"""A case, as pure data: program, primals, cotangents, environment.
+"""A case, as pure data: program, primals, cotangents, environment, plan.
 
 Everything here is a frozen `msgspec.Struct`: hashable, comparable, and the same after a trip through JSON. Nothing imports
 torch, so that a report, a command line or another process can read a case without paying for it.
@@ -6,6 +6,7 @@ torch, so that a report, a command line or another process can read a case witho
 
 from gradcheck_plus.case.case import Case
 from gradcheck_plus.case.environment import Environment
+from gradcheck_plus.case.plan import Layer, Plan
 from gradcheck_plus.case.point import Cotangent, Primal
 from gradcheck_plus.case.program import ModuleProgram, Parameter, Program, Segment, Spec, Statement, Value
 from gradcheck_plus.case.trees import Constant, Container, Name, Scalar, Tree
@@ -16,9 +17,11 @@ __all__ = [
     "Container",
     "Cotangent",
     "Environment",
+    "Layer",
     "ModuleProgram",
     "Name",
     "Parameter",
+    "Plan",
     "Primal",
     "Program",
     "Scalar",

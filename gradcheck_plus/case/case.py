@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gradcheck_plus.case.environment import Environment
+from gradcheck_plus.case.plan import Plan
 from gradcheck_plus.case.point import Cotangent, Primal
 from gradcheck_plus.case.program import ModuleProgram, Program, Segment
 from gradcheck_plus.case.trees import names
@@ -20,7 +21,7 @@ def needed(primals: Sequence[Primal], segments: Sequence[Segment]) -> tuple[Prim
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A program, the point at which its VJP is taken, what the VJP is applied to, and what surrounds it.
+    """A program, the point at which its VJP is taken, what the VJP is applied to, its surroundings, and what a subject is told.
 
     Pure data: equal cases run equally, and `from_json` returns what `to_json` was given.
 
@@ -37,6 +38,7 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     primals: tuple[Primal, ...]
     cotangents: tuple[Cotangent, ...]
     environment: Environment = Environment()
+    plan: Plan = Plan()
 
     @property
     def size(self) -> int:
@@ -49,6 +51,19 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         shared = {p.share for p in self.primals}
         reusable = (p.name for p in self.primals if p.reusable and p.name not in shared)
         return frozenset(reusable) if self.environment.reuses_inputs else frozenset()
+
+    @property
+    def wrapped(self) -> tuple[str, ...]:
+        """The paths of the modules that a wrapper wraps, in that order; those of the plan that there are."""
+        regions = [f"segment{index}" for index, segment in enumerate(self.program.segments) if segment.region]
+        inner = {
+            f"segment{index}.{number if segment.form == 'sequential' else s.module}"
+            for index, segment in enumerate(self.program.segments)
+            for number, s in enumerate(segment.statements)
+            if segment.form == "sequential" or (s.module and s.owner)
+        }
+        kept = (path for path in self.plan.inner if path in inner)
+        return (*kept, *(path for path in regions for _ in range(self.plan.times)))
 
     @property
     def digest(self) -> str:

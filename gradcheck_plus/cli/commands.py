@@ -14,4 +14,16 @@ def _demo(options: argparse.Namespace) -> int:
     return demo(options)
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {"check": check, "demo": _demo, "list": show, "replay": replay}
+def _selftest(options: argparse.Namespace) -> int:
+    from gradcheck_plus.cli.selftest import selftest  # likewise
+
+    return selftest(options)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "check": check,
+    "demo": _demo,
+    "list": show,
+    "replay": replay,
+    "selftest": _selftest,
+}

@@ -2,6 +2,7 @@
 
 import argparse
 
+from gradcheck_plus.subject import KINDS
 from gradcheck_plus.version import __version__
 
 _TARGET = "package.module:attribute or path/to/file.py:attribute"
@@ -23,6 +24,13 @@ def parser() -> argparse.ArgumentParser:
     _check(commands.add_parser("check", help="search for a case on which an implementation and plain autograd part"))
     _replay(commands.add_parser("replay", help="run cases that were found again", epilog=_CODES))
     _list(commands.add_parser("list", help="show the operations, traits, subjects or contracts"))
+    _selftest(
+        commands.add_parser(
+            "selftest",
+            help="does the detector work here? hunts for every planted fault, and checks its twin",
+            epilog=_CODES,
+        )
+    )
     _demo(commands.add_parser("demo", help="check torch's own subjects, a planted fault and its twin, in under two minutes"))
     return top
 
@@ -33,6 +41,8 @@ def _check(check: argparse.ArgumentParser) -> None:
         "checkpoint", help="an activation checkpoint: checkpoint(function, *args, **kwargs)", epilog=_CODES
     )
     checkpoint.add_argument("target", metavar="TARGET", help=f"the checkpoint: {_TARGET}")
+    wrapper = kinds.add_parser("wrapper", help="what wraps modules: wrap(module) -> module", epilog=_CODES)
+    wrapper.add_argument("target", metavar="TARGET", help=f"the wrapper: {_TARGET}")
     stage = kinds.add_parser(
         "stage-backward",
         help="a pipeline stage's backward: stage_backward(stage_output, output_grads, input_values) -> gradients",
@@ -47,7 +57,7 @@ def _check(check: argparse.ArgumentParser) -> None:
         "--inputs", required=True, metavar="TARGET", help="a sample call, or what makes one: args, kwargs, or the pair of both"
     )
     module.add_argument("--subject", action="append", metavar="NAME", help="only this built-in checkpoint; may be repeated")
-    for kind in (checkpoint, stage, module):
+    for kind in (checkpoint, wrapper, stage, module):
         _common(kind)
 
 
@@ -93,6 +103,16 @@ def _replay(command: argparse.ArgumentParser) -> None:
 
 def _list(command: argparse.ArgumentParser) -> None:
     command.add_argument("what", choices=("operations", "traits", "subjects", "contracts", "faults"))
+
+
+def _selftest(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", nargs="*", metavar="NAME", help="only these planted faults; `list faults` names them all")
+    command.add_argument("--kind", choices=KINDS, help="only faults of this kind")
+    command.add_argument("--max-examples", type=int, default=1000, metavar="N", help="cases at most for each (default: 1000)")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same result (default: 0)")
+    command.add_argument("--processes", type=int, metavar="N", help="worker processes (default: one for each processor)")
+    command.add_argument("--json", metavar="FILE", help="write the report as JSON; - is standard output")
+    command.add_argument("-q", "--quiet", action="store_true", help="no tables")
 
 
 def _demo(command: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ def _replayed(file: str, one: Replay, options: argparse.Namespace) -> int:
     said, code = _outcome(one, judged.name, [msgspec.to_builtins(m) for m in judged.faults])
     lines = [f"{said}: {file} [{one.fingerprint}] {target}", *(f"  {m.kind} of {m.role}: {m.message}" for m in judged.faults)]
     lines += [f"  plain autograd itself raises: {judged.reason}"] if judged.name == "invalid" else []
-    lines += [f"  | {line}" for line in case_lines(one.case)] if options.verbose else []
+    lines += [f"  | {line}" for line in case_lines(one.case, one.kind)] if options.verbose else []
     write_out("\n".join(lines) + "\n")
     return code
 

@@ -8,15 +8,16 @@ from typing import Any, Protocol
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case
-from gradcheck_plus.execute import checkpoint, stage
+from gradcheck_plus.execute import checkpoint, stage, wrapper
 from gradcheck_plus.execute.build import Variant
 from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
 from gradcheck_plus.execute.tape import Tape, Unreplayable
 from gradcheck_plus.execute.world import World, undisturbed
+from gradcheck_plus.graph.running import RunRecording
 from gradcheck_plus.operations.device import suits_cudnn
 from gradcheck_plus.record import Raised, Record
-from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subject import CALLS, Kind, Subject
 
 __all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "is_answer", "reference"]
 
@@ -33,9 +34,14 @@ class Driver(Protocol):
         """Run a backward of forward `number`; keep its graph if `retain`."""
 
 
-DRIVERS: dict[Kind, type[Driver]] = {"checkpoint": checkpoint.CheckpointDriver, "stage-backward": stage.StageDriver}
+DRIVERS: dict[Kind, type[Driver]] = {
+    "checkpoint": checkpoint.CheckpointDriver,
+    "wrapper": wrapper.WrapperDriver,
+    "stage-backward": stage.StageDriver,
+}
 REFERENCES: dict[Kind, Callable[..., Any]] = {
     "checkpoint": support.plain_checkpoint,
+    "wrapper": support.plain_wrap,
     "stage-backward": support.plain_stage_backward,
 }
 
@@ -54,6 +60,7 @@ def execute(
     tape: Tape | None = None,
     poison: bool = True,
     meter: Meter | None = None,
+    recorder: RunRecording | None = None,
 ) -> Record:
     """Run `case` once under `subject` and return everything it left behind.
 
@@ -68,6 +75,7 @@ def execute(
         tape: records the noise that is drawn, or puts back what it recorded.
         poison: memory is handed out filled with NaN, so that reading what was never written shows, and repeatably.
         meter: measures what the execution costs; its hooks may change what a subject does.
+        recorder: records the operations and the backwards.
 
     Raises:
         InvalidArgument: the case cannot be run under this kind of subject, or names a target that cannot be loaded.
@@ -76,20 +84,26 @@ def execute(
     cudnn = suits_cudnn(case)
     with warnings.catch_warnings(record=True) as caught, undisturbed(device, poison=poison, cudnn=cudnn):
         warnings.simplefilter("always")
-        world = World(case, device, variant)
-        driver = DRIVERS[subject.kind](world, subject.call)
+        world = World(case, device, variant, CALLS[subject.kind])
+        driver = DRIVERS[subject.kind](world, subject.under(case.plan))
         world.seed()
         if meter:
             meter.watch(world.model)
-        with tape or contextlib.nullcontext():
-            _run(world, driver, meter)
+        if recorder is not None:
+            recorder.name(world.model)
+        with tape or contextlib.nullcontext(), contextlib.nullcontext() if recorder is None else recorder:
+            error = _run(world, driver, meter)
+            if recorder is not None:
+                recorder.raised = error
+        if recorder is not None:
+            recorder.name({f"params[{name!r}]": p for name, p in world.trainable.items()} | world.leaves)
         record = world.finish()
     record.warnings = sorted({str(w.message).partition("\n")[0] for w in caught})
     return record
 
 
-def _run(world: World, driver: Driver, meter: Meter | None) -> None:
-    """Run the schedule; an exception ends it and goes into the record."""
+def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | None:
+    """Run the schedule; an exception ends it, goes into the record, and is returned."""
     environment, phase = world.case.environment, "forward"
     forwards, repetitions = 0, dict.fromkeys(range(environment.forwards), 0)
     try:
@@ -108,17 +122,20 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> None:
                 phase, number = "backward", int(step)
                 retain = step in environment.schedule[position + 1 :]
                 driver.backward(number, repetitions[number], retain=retain)
+                world.separate_gradients()
                 repetitions[number] += 1
         wait(world.device)
         world.note_state("backward")
     except stage.StructureDiffersError:
-        return  # the record says it
+        return None  # the record says it
     except Unreplayable:
         raise
     except BaseException as error:
         if not is_answer(error):
             raise
         world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+        return error
+    return None
 
 
 def is_answer(error: BaseException) -> bool:

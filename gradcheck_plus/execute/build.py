@@ -17,7 +17,7 @@ from gradcheck_plus.case import Case, ModuleProgram
 from gradcheck_plus.compat import map_tensors
 from gradcheck_plus.execute.sampling import sample
 from gradcheck_plus.execute.targets import load
-from gradcheck_plus.source import input_lines, program_source
+from gradcheck_plus.source import Calls, input_lines, program_source
 
 #: How an execution deviates from the case: not at all, in double precision, or with every value one ULP up or down.
 Variant = Literal["plain", "truth", "up", "down"]
@@ -90,8 +90,8 @@ class Compiled:
         text: what ran.
     """
 
-    def __init__(self, case: Case, *, device: str, variant: Variant) -> None:
-        self.text = case_source(case)
+    def __init__(self, case: Case, *, device: str, variant: Variant, calls: Calls = "subject") -> None:
+        self.text = case_source(case, calls)
         if variant == "truth":
             self.text = _LOW.sub("torch.float64", self.text)
         self.file = f"<case {hashlib.sha256(self.text.encode()).hexdigest()[:12]}>"
@@ -105,24 +105,24 @@ class Compiled:
         exec(compile(self.text, self.file, "exec"), self.space)  # noqa: S102 - the program is its source
 
 
-def case_source(case: Case) -> str:
+def case_source(case: Case, calls: Calls = "subject") -> str:
     """Return the modules of a case, and a function for the primals of each forward."""
     functions = []
     for forward in range(case.environment.forwards):
         lines = input_lines(case, forward)
         lines = ["args, kwargs = sample()", *lines] if isinstance(case.program, ModuleProgram) else lines
         functions.append("\n".join([f"def inputs{forward}():", *(f"    {line}" for line in lines), "    return locals()", ""]))
-    return "\n\n".join([program_source(case.program), *functions])
+    return "\n\n".join([program_source(case.program, calls=calls), *functions])
 
 
-_cache: OrderedDict[tuple[str, str, Variant], Compiled] = OrderedDict()
+_cache: OrderedDict[tuple[str, str, Variant, Calls], Compiled] = OrderedDict()
 
 
-def compiled(case: Case, *, device: str, variant: Variant) -> Compiled:
+def compiled(case: Case, *, device: str, variant: Variant, calls: Calls = "subject") -> Compiled:
     """Return the namespace of a case, from a small cache: every case runs at least twice."""
-    key = (case.to_json(), device, variant)
+    key = (case.to_json(), device, variant, calls)
     if key not in _cache:
-        _cache[key] = Compiled(case, device=device, variant=variant)
+        _cache[key] = Compiled(case, device=device, variant=variant, calls=calls)
         if len(_cache) > _KEPT:
             _, oldest = _cache.popitem(last=False)
             linecache.cache.pop(oldest.file, None)

@@ -23,11 +23,15 @@ class CheckpointDriver:
         primals = world.primals(number)
         self.outputs.append([])
         with world.autocast():
-            made = world.model(self._noting(number), **{name: primals[name] for name in primal_names(world.case.program)})
+            made = self._called(number, {name: primals[name] for name in primal_names(world.case.program)})
         storages = world.storages()
         for index, output in enumerate(made if len(segments) > 1 else (made,)):
             place = output_path(number, index, len(segments))
             self.outputs[-1].append(world.record.keep_output(place, index, output, storages))
+
+    def _called(self, number: int, primals: dict[str, Any]) -> Any:
+        """Return what the model makes of the primals of a forward."""
+        return self.world.model(self._noting(number), **primals)
 
     def _noting(self, number: int) -> Callable[..., Any]:
         """Return the implementation, noting the structure of what it returns before anything trips over it."""

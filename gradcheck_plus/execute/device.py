@@ -54,9 +54,10 @@ def repeatable(device: str, *, poison: bool, cudnn: bool = True) -> Iterator[Non
     That is torch's deterministic mode. With `poison` it hands out memory filled with NaN; without, what it hands out next holds
     other numbers than NaN, which an earlier case may have left there. Without `cudnn`, CUDA does not use that library.
     """
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Not `use_deterministic_algorithms`, which tells the compiler too, and for that imports it: more than a second.
+    torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = poison  # type: ignore[attr-defined]
     if not poison:
         del [torch.full((size,), 7.0, device=device) for size in (1, 4, 16, 64) for _ in range(16)][:]
@@ -64,7 +65,7 @@ def repeatable(device: str, *, poison: bool, cudnn: bool = True) -> Iterator[Non
         with contextlib.nullcontext() if device == "cpu" else _cuda(cudnn=cudnn):
             yield
     finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.set_deterministic_debug_mode(before)
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 

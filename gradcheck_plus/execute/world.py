@@ -1,4 +1,9 @@
-"""The live things of one execution: model, primals, hooks, and the record they fill."""
+"""The live things of one execution: model, primals, hooks, and the record they fill.
+
+Note [Shared gradients]: plain autograd can leave leaves whose ``.grad`` are one memory, as of two scalars that were stacked and
+summed (see docs/findings.md). What is then done in place to one, the next backward's sum among it, is done to the other: the
+reference itself would be wrong, and a subject that is right would be blamed.
+"""
 
 import contextlib
 import functools
@@ -14,7 +19,7 @@ from gradcheck_plus.execute import device as devices
 from gradcheck_plus.execute.build import Variant, compiled
 from gradcheck_plus.mismatch import Role
 from gradcheck_plus.record import Aspect, Record, storage
-from gradcheck_plus.source import SEED, cotangent_source
+from gradcheck_plus.source import SEED, Calls, cotangent_source
 
 
 class World:
@@ -26,11 +31,11 @@ class World:
         record: what has been seen so far.
     """
 
-    def __init__(self, case: Case, device: str, variant: Variant) -> None:
+    def __init__(self, case: Case, device: str, variant: Variant, calls: Calls = "subject") -> None:
         self.case, self.device, self.variant = case, device, variant
         self.truth = variant == "truth"
         self.record = Record()
-        self.space = compiled(case, device=device, variant=variant).space
+        self.space = compiled(case, device=device, variant=variant, calls=calls).space
         self.own = isinstance(case.program, ModuleProgram)
         if self.own:
             self.seed()  # a user's own module makes its parameters itself
@@ -52,6 +57,8 @@ class World:
         if not self.own:
             self.space["fill"](self.model)
         self.parameters = dict(self.model.named_parameters())
+        self.buffers = [(n, *n.rpartition(".")[::2]) for n, _ in self.model.named_buffers()]
+        self.owners = {owner: self.model.get_submodule(owner) for _, owner, _ in self.buffers}
         self.trainable = {n: p for n, p in self.parameters.items() if p.requires_grad}
         if self.case.environment.existing_grad:
             for number, (name, p) in enumerate(self.trainable.items()):
@@ -91,7 +98,7 @@ class World:
     def _accumulated(self, name: str, parameter: torch.Tensor) -> None:
         self.fired("hook", f"{name}.register_post_accumulate_grad_hook")
         if parameter.grad is not None:
-            parameter.grad.mul_(0.5)
+            parameter.grad = parameter.grad * 0.5  # not in place; see Note [Shared gradients]
 
     def _forwarded(self, name: str, *_: Any) -> None:
         self.fired("forward-hook", f"{name}.register_forward_hook")
@@ -149,6 +156,16 @@ class World:
         kind = devices.kind(self.device)
         return torch.autocast(kind, dtype=getattr(torch, name)) if name and not self.truth else contextlib.nullcontext()
 
+    def separate_gradients(self) -> None:
+        """Give each leaf a ``.grad`` of its own; see Note [Shared gradients]."""
+        seen: set[int] = set()
+        for leaf in (*self.trainable.values(), *self.leaves.values()):
+            if leaf.grad is None or leaf.grad.layout is not torch.strided:
+                continue
+            if leaf.grad.data_ptr() in seen:
+                leaf.grad = leaf.grad.clone()
+            seen.add(leaf.grad.data_ptr())
+
     def change_parameter(self) -> None:
         """Change the first trainable parameter in place, as an optimiser step in the wrong place does."""
         with torch.no_grad():
@@ -177,8 +194,8 @@ class World:
             r.tensors["primal", f"{name}.grad"] = leaf.grad
         for name, p in self.trainable.items():
             r.tensors["parameter", f"params[{name!r}].grad"] = p.grad
-        for name, b in self.model.named_buffers():
-            r.tensors["buffer", f"buffers[{name!r}]"] = b
+        for name, owner, own in self.buffers:
+            r.tensors["buffer", f"buffers[{name!r}]"] = getattr(self.owners[owner], own)
         for name, t in self.inputs.items():
             r.tensors["input", name] = t.detach()
             r.facts["input", name, "version"] = t._version

@@ -3,14 +3,16 @@
 import contextlib
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 import torch
 
-from gradcheck_plus import compat
+from gradcheck_plus import compat, support
 from gradcheck_plus.compat import (
     TorchDispatchMode,
     calls_of_functions,
@@ -23,7 +25,33 @@ from gradcheck_plus.compat import (
 )
 
 #: Code in these places calls operations for somebody else, whose line is the one to name.
-_PASSED_OVER = (str(Path(torch.__file__).parent), str(Path(__file__).parent), compat.__file__)
+_PASSED_OVER = (
+    str(Path(torch.__file__).parent),
+    str(Path(__file__).parent),
+    str(Path(__file__).parent.parent / "execute"),
+    contextlib.__file__,
+    compat.__file__,
+    support.__file__,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A copy of what went into an operation or came out; zeros of its shape if nothing was `written` to it yet."""
+
+    tensor: torch.Tensor
+    written: bool = True
+
+    @property
+    def shape(self) -> torch.Size:
+        """Its shape."""
+        return self.tensor.shape
+
+    @cached_property
+    def digest(self) -> tuple[torch.dtype, torch.Size, int]:
+        """What is the same for values of the same bits, and for hardly any others."""
+        dense = self.tensor.to_dense() if self.tensor.layout is not torch.strided else self.tensor
+        return dense.dtype, dense.shape, hash(dense.contiguous().reshape(-1).view(torch.uint8).cpu().numpy().tobytes())
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +64,10 @@ class Call:
         function: what was called.
         args, kwargs: what with. An operation that writes into its arguments has copies here, of what they were.
         outputs: the tensors that came out.
+        path: the module whose forward it came from, as `Paths` names it; None outside of all, and if that was not followed.
+        backward: the number of the backward that was running, in which this is recomputed; None in a forward.
+        within: the Functions in whose forwards it ran, where a whole run is recorded.
+        before, after: copies of the tensors that went in and came out, where a whole run is recorded.
         versions: the version counters of all these tensors when it was done.
     """
 
@@ -45,6 +77,11 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: list[torch.Tensor]
+    path: str | None = None
+    backward: int | None = None
+    within: tuple[Any, ...] = ()
+    before: Sequence[Value] = ()
+    after: Sequence[Value] = ()
     versions: list[int] = field(default_factory=list)
 
     @property
@@ -82,7 +119,7 @@ class ForwardRecording(TorchDispatchMode):
     def __enter__(self) -> Self:
         """Start, from here on and in this thread."""
         self._thread, self._last = threading.get_ident(), last_sequence_number()
-        self._functions.enter_context(calls_of_functions(self._note_function))
+        self._functions.enter_context(calls_of_functions(self._note_function, self._begin_function))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -105,13 +142,32 @@ class ForwardRecording(TorchDispatchMode):
         if not fresh and writes and self._cloned(number):
             # Between the two, autograd made a clone of what is to be overwritten, for the backward, and a node for it.
             fresh, number = True, number - 1
-        if not (fresh and torch.is_grad_enabled()):
+        fresh = fresh and torch.is_grad_enabled()
+        if not self._takes(fresh=fresh):
             return func(*args, **kwargs)
         given = map_tensors(_copy, (args, kwargs)) if writes else (args, kwargs)
+        before = self._copies((args, kwargs))
         outputs = func(*args, **kwargs)
-        self._keep(call := _call(str(func), func, given, tensors(outputs)))
-        self._calls.setdefault(number, []).append(call)
+        self._keep(call := self._call(str(func), func, given, before, outputs))
+        if fresh:
+            self._calls.setdefault(number, []).append(call)
         return outputs
+
+    def _takes(self, *, fresh: bool) -> bool:
+        """Is an operation kept, which made a node if it is `fresh`?"""
+        return fresh
+
+    def _copies(self, tree: Any) -> list[Value]:
+        """Return copies of the tensors of a tree, if any are to be kept."""
+        return []
+
+    def _call(self, name: str, function: Any, given: tuple[Any, Any], before: list[Value], outputs: Any) -> Call:
+        args, kwargs = given
+        after = self._copies(outputs)
+        return Call(name, _source(), function, tuple(args), dict(kwargs), tensors(outputs), before=before, after=after)
+
+    def _begin_function(self, function: Any) -> None:
+        """Take note that the forward of a Function begins."""
 
     def _note_function(self, function: Any, args: tuple[Any, ...], outputs: Any) -> None:
         """Keep a call of a Function, which runs its forward without grad mode and so without nodes."""
@@ -120,7 +176,7 @@ class ForwardRecording(TorchDispatchMode):
         made = [t for t in tensors(outputs) if forward_class(t.grad_fn) is function]
         if made:
             name = f"{function.__module__}.{function.__qualname__}"
-            self._keep(call := _call(name, function, (args, {}), tensors(outputs)))
+            self._keep(call := self._call(name, function, (args, {}), self._copies(args), outputs))
             self._calls[sequence_number(made[0].grad_fn)] = [call]
 
     def _keep(self, call: Call | None) -> None:
@@ -157,11 +213,6 @@ def record_forward() -> ForwardRecording:
     return ForwardRecording()
 
 
-def _call(name: str, function: Any, given: tuple[Any, Any], outputs: list[torch.Tensor]) -> Call:
-    args, kwargs = given
-    return Call(name, _source(), function, tuple(args), dict(kwargs), outputs)
-
-
 def _made(call: Call, grad_fn: Any) -> bool:
     """Is the node of this operation? Some nodes have a number, but no operation of their own came with it."""
     function = forward_class(grad_fn)
@@ -176,11 +227,16 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
+def passed_over(frame: FrameType) -> bool:
+    """Is this code that calls operations for somebody else?"""
+    return frame.f_code.co_filename.startswith(_PASSED_OVER)
+
+
 def _source() -> str | None:
     """Return the innermost line that is neither torch's nor ours."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PASSED_OVER):
+        if not passed_over(frame):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return None

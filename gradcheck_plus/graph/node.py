@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from gradcheck_plus.compat import forward_class, hooks_of_leaf, saved_tensors
+from gradcheck_plus.compat import forward_class, hooks_of_leaf, saved_tensors, sequence_number
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.graph import checking, replaying
 from gradcheck_plus.graph.forward import Call
@@ -31,6 +31,8 @@ class Node:
         call: what made it, if the forward was recorded.
         materialises: does its Function see zeros in the place of None? None where that is not known.
         outputs: what the backward started from. Up to torch 2.11 a node of a Function does not keep itself alive.
+        backward: the number of the backward that it ran in: 0 for the outermost, and one more for each that started later.
+        parent: the index of the node in whose backward its own was started, as a reentrant checkpoint does; None outside.
     """
 
     index: int
@@ -44,6 +46,8 @@ class Node:
     call: Call | None
     materialises: bool | None
     outputs: Sequence[torch.Tensor]
+    backward: int
+    parent: int | None
 
     def __repr__(self) -> str:
         return f"<Node {self.index}: {self.name}>"
@@ -70,6 +74,16 @@ class Node:
         if function is not None:
             return f"{function.__module__}.{function.__qualname__}"
         return None if self.kind == "leaf" else self.name.partition("Backward")[0]
+
+    @property
+    def made(self) -> int:
+        """Its place among the nodes that its thread made, in the order of the forward."""
+        return sequence_number(self.grad_fn)
+
+    @property
+    def path(self) -> str | None:
+        """The module whose forward made it, as `named_modules` names it; None outside of all, and if that was not seen."""
+        return self.call.path if self.call is not None else None
 
     @property
     def source(self) -> str | None:

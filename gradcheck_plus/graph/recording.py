@@ -1,20 +1,20 @@
 """A backward, with everything that its nodes received and returned."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 from rich.table import Table
 
-from gradcheck_plus.compat import forward_class, materialising
 from gradcheck_plus.graph import showing
-from gradcheck_plus.graph.forward import ForwardRecording
+from gradcheck_plus.graph.forward import Call, ForwardRecording
 from gradcheck_plus.graph.node import Node
+from gradcheck_plus.graph.paths import Entry
 from gradcheck_plus.graph.structs import NodeCheck, RecordingData
-from gradcheck_plus.graph.walk import leaf_names, reachable, roots
-from gradcheck_plus.graph.watching import watched
+from gradcheck_plus.graph.walk import leaf_names, roots
+from gradcheck_plus.graph.watching import Watch
 
 if TYPE_CHECKING:
     import networkx
@@ -29,10 +29,20 @@ class Recording:
     Attributes:
         nodes: every node that ran, those that add to the ``.grad`` of a leaf included.
         rank: of this process in `torch.distributed`, None where that is not initialised.
+        calls: every operation in the order in which they ran, where a whole run was recorded.
+        entries: every call of a module, where a whole run was recorded.
+        results: the gradients that each outermost backward returned to its caller, where a whole run was recorded.
+        raised: the exception that ended it, where a whole run was recorded and one did.
+        gradients: the ``.grad`` of every named leaf in the end, by name, where a whole run was recorded.
     """
 
     nodes: tuple[Node, ...]
     rank: int | None
+    calls: tuple[Call, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    results: tuple[tuple[torch.Tensor | None, ...], ...] = ()
+    raised: BaseException | None = None
+    gradients: Mapping[str, torch.Tensor | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -107,7 +117,8 @@ def record_backward(
     """Run a backward and record what every node received and returned.
 
     The backward is that of ``torch.autograd.backward(outputs, cotangents)``: it adds to the ``.grad`` of the leaves, and fires
-    the hooks that are there. A graph that is made while it runs, as by a reentrant checkpoint, is not entered.
+    the hooks that are there. A backward that is started while it runs, as by a reentrant checkpoint, is recorded too: its nodes
+    come before the one that started it, which is their `parent`.
 
     Args:
         outputs: the tensors to start from.
@@ -131,13 +142,25 @@ def record_backward(
         >>> print(*recording.nodes[0].received, *recording.nodes[0].returned)
         float32[] |1| float32[4, 3] |0.2887|
     """
-    starts = roots(outputs)
-    named, graph = leaf_names(names), reachable(starts)
-    functions = [node for node in graph if forward_class(node) is not None]
-    with materialising(functions) as handed_tensors, watched(graph, values=values) as seen:
+    starts, named = roots(outputs), leaf_names(names)
+    watch = Watch(values=values)
+    with watch.watching():
         torch.autograd.backward(starts, cotangents, retain_graph=retain_graph)
-    place = {one.grad_fn: index for index, one in enumerate(seen)}
-    nodes = tuple(
+    return Recording(nodes_of(watch, named, forward), rank())
+
+
+def nodes_of(watch: Watch, named: Mapping[torch.Tensor, str], forward: ForwardRecording | None) -> tuple[Node, ...]:
+    """Return what was watched as nodes."""
+    # A node may run in several backwards: what it returns goes to the next run of the node that it leads to, in its own.
+    place: dict[Any, list[int]] = {}
+    for index, one in enumerate(watch.seen):
+        place.setdefault(one.grad_fn, []).append(index)
+
+    def following(index: int, node: Any, backward: int | None = None) -> int | None:
+        later = [i for i in place.get(node, ()) if i > index and backward in (None, watch.seen[i].backward)]
+        return later[0] if later else None
+
+    return tuple(
         Node(
             index=index,
             grad_fn=one.grad_fn,
@@ -145,18 +168,19 @@ def record_backward(
             returned=one.returned,
             received_values=one.received_values,
             returned_values=one.returned_values,
-            leads_to=tuple(place.get(after) for after in graph[one.grad_fn]),
+            leads_to=tuple(following(index, after, one.backward) for after in watch.graph[one.grad_fn]),
             leaf=named.get(leaf) if (leaf := getattr(one.grad_fn, "variable", None)) is not None else None,
             call=forward.call(one.grad_fn) if forward else None,
-            materialises=handed_tensors.get(one.grad_fn) if None in one.received else None,
-            outputs=starts,
+            materialises=watch.materialises.get(one.grad_fn) if None in one.received else None,
+            outputs=watch.starts[one.backward],
+            backward=one.backward,
+            parent=following(index, watch.parents[one.backward]),
         )
-        for index, one in enumerate(seen)
+        for index, one in enumerate(watch.seen)
     )
-    return Recording(nodes, _rank())
 
 
-def _rank() -> int | None:
+def rank() -> int | None:
     """Return the rank of this process, if it is one of several."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None

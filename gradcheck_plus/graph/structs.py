@@ -38,6 +38,9 @@ class RecordedNode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         leads_to: for each gradient that it returns, the index of the node that receives it.
+        path: the module whose forward made it.
+        backward: the number of the backward that it ran in.
+        parent: the index of the node in whose backward that one was started.
     """
 
     index: int
@@ -47,10 +50,13 @@ class RecordedNode(msgspec.Struct, frozen=True, kw_only=True):
     returned: Gradients
     leaf: str | None
     operation: str | None
+    path: str | None
     source: str | None
     saved: dict[str, str]
     hooks: tuple[str, ...]
     leads_to: tuple[int | None, ...]
+    backward: int
+    parent: int | None
 
 
 class RecordingData(msgspec.Struct, frozen=True, kw_only=True):

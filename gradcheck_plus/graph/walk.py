@@ -29,13 +29,15 @@ def roots(outputs: torch.Tensor | Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return found
 
 
-def reachable(outputs: Iterable[torch.Tensor]) -> dict[Any, tuple[Any, ...]]:
-    """Return every node that a backward from some outputs reaches, with the nodes that each returns its gradients to.
+def reachable(roots: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
+    """Return every node that a backward from some roots reaches, with the nodes that each returns its gradients to.
+
+    A root is a tensor or a gradient edge.
 
     torch makes the Python object of a node of its own anew unless somebody holds it: while this dict lives, each node is one.
     """
     found: dict[Any, tuple[Any, ...]] = {}
-    waiting = [get_gradient_edge(output).node for output in outputs]
+    waiting = [(get_gradient_edge(root) if isinstance(root, torch.Tensor) else root).node for root in roots]
     while waiting:
         node = waiting.pop()
         if node not in found:

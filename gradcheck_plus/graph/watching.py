@@ -1,13 +1,15 @@
-"""Hooks on every node, which note what passes."""
+"""Hooks on every node of every backward that runs, which note what passes."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from gradcheck_plus.compat import backward_runs, current_node, forward_class, materialising
 from gradcheck_plus.graph.structs import Gradient, Gradients
+from gradcheck_plus.graph.walk import reachable
 
 Values = tuple[torch.Tensor | None, ...]
 
@@ -21,30 +23,87 @@ class Seen:
     returned: Gradients
     received_values: Values | None
     returned_values: Values | None
+    backward: int
 
 
-@contextlib.contextmanager
-def watched(graph: Mapping[Any, Sequence[Any]], *, values: bool) -> Iterator[list[Seen]]:
-    """Note what the nodes of a graph receive and return while this is entered, in the order in which they run."""
-    seen: list[Seen] = []
-    handles = [node.register_hook(_hook(node, leads_to, seen, values=values)) for node, leads_to in graph.items()]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
+class Watch:
+    """Notes what the nodes receive and return in every backward that runs while `watching` is entered.
+
+    Attributes:
+        seen: the nodes in the order in which they ran.
+        graph: every node that a backward could reach, with the nodes that it returns its gradients to. While it is held, each
+            is one Python object.
+        starts: what each backward started from.
+        parents: the node in whose backward each backward ran, None for one that was called from outside.
+        returned: copies of the gradients that each outermost backward returned, which is what `torch.autograd.grad` asks for.
+        materialises: of nodes of Functions, whether they were handed tensors only.
+    """
+
+    def __init__(self, *, values: bool) -> None:
+        self.values = values
+        self.seen: list[Seen] = []
+        self.graph: dict[Any, tuple[Any, ...]] = {}
+        self.starts: list[Sequence[Any]] = []
+        self.parents: list[Any] = []
+        self.materialises: dict[Any, bool] = {}
+        self.returned: list[Values] = []
+        self._hooked: set[Any] = set()
+        self._running: list[int] = []
+
+    @property
+    def running(self) -> int | None:
+        """The number of the backward that runs, the innermost one; None if none does."""
+        return self._running[-1] if self._running else None
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch every backward that starts meanwhile, nested ones included."""
+        with backward_runs(self._backward):
+            yield
+
+    @contextlib.contextmanager
+    def _backward(self, roots: Sequence[Any]) -> Iterator[Callable[[Values], None]]:
+        graph = reachable(roots)
+        for node, leads_to in graph.items():
+            # What is known already stays, with the objects that it was seen with.
+            self.graph.setdefault(node, leads_to)
+        # A leaf can be reached by an outer backward and by one within it: one hook sees both.
+        fresh = [node for node in graph if node not in self._hooked]
+        number = len(self.starts)
+        self._running.append(number)
+        self.starts.append(roots)
+        self.parents.append(current_node())
+        self._hooked.update(fresh)
+        handles = [node.register_hook(self._hook(node)) for node in fresh]
+        try:
+            with materialising([node for node in fresh if forward_class(node) is not None]) as handed_tensors:
+                yield lambda returned: self._keep(self.parents[number], returned)
+        finally:
+            for handle in handles:
+                handle.remove()
+            self._hooked.difference_update(fresh)
+            self._running.pop()
+            self.materialises.update(handed_tensors)
+
+    def _keep(self, parent: Any, returned: Values) -> None:
+        """Keep the gradients that a backward returns to its caller, if that is no other backward."""
+        if self.values and parent is None:
+            self.returned.append(_copies(returned or ()))
+
+    def _hook(self, node: Any) -> Callable[[Values, Values], None]:
+        leads_to = self.graph[node]
+
+        def hook(grad_inputs: Values, grad_outputs: Values) -> None:
+            # A Function may return a gradient where none is due; the engine drops it.
+            returned = tuple(g if after is not None else None for g, after in zip(grad_inputs, leads_to, strict=False))
+            copied, handed_on = (_copies(grad_outputs), _copies(returned)) if self.values else (None, None)
+            backward = self._running[-1]
+            self.seen.append(Seen(node, _figures(grad_outputs), _figures(returned), copied, handed_on, backward))
+
+        return hook
 
 
-def _hook(node: Any, leads_to: Sequence[Any], seen: list[Seen], *, values: bool) -> Callable[[Values, Values], None]:
-    def hook(grad_inputs: Values, grad_outputs: Values) -> None:
-        # A Function may return a gradient where none is due; the engine drops it.
-        returned = tuple(g if after is not None else None for g, after in zip(grad_inputs, leads_to, strict=False))
-        kept = (_copies(grad_outputs), _copies(returned)) if values else (None, None)
-        seen.append(Seen(node, _figures(grad_outputs), _figures(returned), *kept))
-
-    return hook
-
-
+@torch.no_grad()
 def _copies(gradients: Values) -> Values:
     """Copy: the engine may add to a gradient in place once it is handed on."""
     return tuple(None if gradient is None else copy(gradient.detach()) for gradient in gradients)

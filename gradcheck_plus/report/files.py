@@ -13,6 +13,7 @@ from gradcheck_plus.errors import InvalidArgument, check_encodable
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.replay import Replay
 from gradcheck_plus.results import CheckResult, Fault, Report
+from gradcheck_plus.results.selftest import SelfTest
 from gradcheck_plus.subject import Kind
 
 
@@ -107,7 +108,7 @@ def write(path: Path, text: str) -> None:
         raise InvalidArgument(f"`path`={str(path)!r} cannot be written: {error.strerror}. Choose another place.") from error
 
 
-def write_json(report: Report, path: str) -> None:
+def write_json(report: Report | SelfTest, path: str) -> None:
     """Write the report as JSON to a file, or to standard output if the path is ``-``."""
     text = msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
     if path == "-":

@@ -16,15 +16,29 @@ from gradcheck_plus.case.trees import names
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.repro.scenario import Outputs, boundary, scenario, settings
 from gradcheck_plus.source import program_source
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import CALLS, Kind, Planned
 
 _WIDTH = 100
 #: The parameter that the implementation under test is passed as, and plain autograd in its place.
-_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage_backward"}
-_PLAIN: dict[Kind, str] = {"checkpoint": "plain_checkpoint", "stage-backward": "plain_stage_backward"}
+_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrap", "stage-backward": "stage_backward"}
+_PLAIN: dict[Kind, str] = {
+    "checkpoint": "plain_checkpoint",
+    "wrapper": "plain_wrap",
+    "stage-backward": "plain_stage_backward",
+}
 
 
-def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, target: str, title: str, device: str = "cpu") -> str:
+def repro(
+    case: Case,
+    mismatch: Mismatch,
+    kind: Kind,
+    outputs: Outputs,
+    *,
+    target: str,
+    title: str,
+    device: str = "cpu",
+    planned: Planned = "",
+) -> str:
     """Return a standalone program that fails while the fault is there.
 
     Args:
@@ -35,6 +49,7 @@ def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, targe
         target: how to import the implementation; empty for a live object.
         title: the first line of its docstring.
         device: where tensors live.
+        planned: the field of the case's plan that the target makes the implementation of.
     """
     unwritten = mismatch.kind == "not-repeatable" or "nan" in mismatch.got
     body = [
@@ -42,12 +57,12 @@ def repro(case: Case, mismatch: Mismatch, kind: Kind, outputs: Outputs, *, targe
         *scenario(case, kind, outputs, device),
         *_observation(case, mismatch),
     ]
-    modules = program_source(case.program, forward=kind == "checkpoint")
+    modules = program_source(case.program, calls="none" if kind == "stage-backward" else CALLS[kind])
     run = "\n".join([f"def run({_ARGUMENT[kind]}):", *(f"    {line}" for line in needed(body, case))])
     program = "\n\n\n".join([modules.rstrip(), run, "\n".join(_verdict(mismatch, _PLAIN[kind]))])
     program = re.sub(r"\n{3,}", "\n\n\n", program)
     used = vocabulary(program, device)
-    parts = [_header(title, mismatch), imports(program + used, case, target, kind), used, program]
+    parts = [_header(title, mismatch), imports(program + used, case, target, kind, planned), used, program]
     return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
@@ -74,7 +89,7 @@ def needed(body: list[str], case: Case) -> list[str]:
 
 
 #: Variables that a run has for whatever may want to look at them.
-_INCIDENTAL = ("params", "buffers", "outputs", "outputs_1")
+_INCIDENTAL = ("params", "modules", "buffers", "outputs", "outputs_1")
 
 
 def _header(title: str, mismatch: Mismatch) -> str:
@@ -82,9 +97,13 @@ def _header(title: str, mismatch: Mismatch) -> str:
     return f'"""{text}\n\n{mismatch.leaf}: expected {mismatch.expected}, got {mismatch.got}\n"""'
 
 
-def imports(text: str, case: Case, target: str, kind: Kind) -> str:
+def imports(text: str, case: Case, target: str, kind: Kind, planned: Planned = "") -> str:
     """Return the imports that a program needs, and the line that names the implementation under test."""
-    subject = [*_from(target, "subject")] if target else [f"subject = ...  # put the {kind} under test here"]
+    subject = [f"subject = ...  # put the {kind} under test here"]
+    if target and planned:
+        subject = [*_from(target, "told"), "", f"subject = told({getattr(case.plan, planned)!r})"]
+    elif target:
+        subject = _from(target, "subject")
     own: list[str] = []
     if isinstance(case.program, ModuleProgram):
         own = [*_from(case.program.target, "factory"), *_from(case.program.inputs, "sample_inputs")]
@@ -140,6 +159,8 @@ def _observation(case: Case, m: Mismatch) -> list[str]:
             return [f"return fired[{m.leaf!r}]"]
         case (("rng" | "mode"), _):
             return [f"return {leaf.partition(' after ')[0]}"]
+        case "module", _:
+            return [f"return {m.leaf}"]
         case _, "requires-grad":
             return [f"return {leaf}.requires_grad"]
         case _, "version":

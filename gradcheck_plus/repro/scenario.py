@@ -4,6 +4,7 @@ Every variable has the name that leaf paths use, so that a path such as ``params
 """
 
 import math
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -29,7 +30,8 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
         device: where tensors live.
     """
     e, seeded = case.environment, f"torch.manual_seed({SEED})"
-    lines = [*([seeded] if _own(case) else ()), *_model(case, device), seeded]
+    lines = [*([seeded] if _own(case) else ()), *_model(case, kind, device), seeded]
+    lines += _wrapping(case) if kind == "wrapper" else []
     body: list[str] = []
     forwards, repetitions = 0, dict.fromkeys(range(e.forwards), 0)
     for position, step in enumerate(e.schedule):
@@ -68,21 +70,32 @@ def _own(case: Case) -> bool:
     return isinstance(case.program, ModuleProgram)
 
 
-def _model(case: Case, device: str) -> Iterator[str]:
+def _model(case: Case, kind: Kind, device: str) -> Iterator[str]:
     e, program = case.environment, case.program
     moved = [repr(device)] if device != "cpu" else []
     moved += [f"torch.{program.dtype}"] if program.dtype != "float32" and not _own(case) else []
     yield f"model = Model().to({', '.join(moved)})" if moved else "model = Model()"
     if not _own(case):
         yield "fill(model)"
-    if not e.train:
+    if not e.train and kind != "wrapper":
         yield "model.eval()"
     yield "params = dict(model.named_parameters())"
     yield "buffers = dict(model.named_buffers())"
+    if kind == "wrapper":
+        yield "modules = dict(model.named_modules())"
     if e.existing_grad:
         yield "for i, p in enumerate(p for p in params.values() if p.requires_grad):"
         yield "    p.grad = values(p.shape, i + 70, p.dtype)"
     yield from _hooks(case)
+
+
+def _wrapping(case: Case) -> Iterator[str]:
+    """Wrap what the plan names, then set the mode, which must reach what is inside."""
+    for path in case.wrapped:
+        place = re.sub(r"\.(\d+)\b", r"[\1]", f"model.{path}")
+        yield f"{place} = wrap({place})"
+    if not case.environment.train:
+        yield "model.eval()"
 
 
 def _hooks(case: Case) -> Iterator[str]:
@@ -97,7 +110,8 @@ def _hooks(case: Case) -> Iterator[str]:
         yield "        p.register_hook(lambda g, n=n: fired.update([n]) or (None if g is None else g * 0.5))"
     if "post-accumulate" in hooks:
         yield '        n = f"params[{name!r}].register_post_accumulate_grad_hook"'
-        yield "        p.register_post_accumulate_grad_hook(lambda p, n=n: (fired.update([n]), p.grad.mul_(0.5), None)[-1])"
+        halved = "setattr(p, 'grad', p.grad * 0.5)"
+        yield f"        p.register_post_accumulate_grad_hook(lambda p, n=n: fired.update([n]) or {halved})"
     if {"forward", "backward"} & set(hooks):
         yield "for name, m in model.named_children():"
     if "forward" in hooks:
@@ -161,7 +175,8 @@ def _forward(case: Case, kind: Kind, number: int) -> Iterator[str]:
         yield from _stages(case, number)
         return
     passed = [_at(name, number) for name in primal_names(case.program)]
-    yield f"{output_name(number)} = model({', '.join([CALL, *passed])})"
+    call = [CALL] if kind == "checkpoint" else []
+    yield f"{output_name(number)} = model({', '.join([*call, *passed])})"
 
 
 def _at(name: str, number: int) -> str:

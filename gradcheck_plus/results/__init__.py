@@ -1,5 +1,6 @@
 """What a check says: as structs, which are the JSON of ``--json``, and as text."""
 
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.results.structs import (
     FAULT,
     INCONCLUSIVE,
@@ -10,7 +11,6 @@ from gradcheck_plus.results.structs import (
     CheckResult,
     Costs,
     Counts,
-    Divergence,
     Excused,
     Fault,
     Pairs,

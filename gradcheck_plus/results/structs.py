@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.errors import GradientMismatch, Inconclusive
 from gradcheck_plus.mismatch import Figures
 
@@ -67,14 +68,6 @@ class Excused(msgspec.Struct, frozen=True):
     source: str
 
 
-class Divergence(msgspec.Struct, frozen=True):
-    """Where two backwards part first."""
-
-    node: str
-    source_line: str
-    direction: str
-
-
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """One distinct fault, shrunk.
 
@@ -86,6 +79,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         cases_to_find: how many cases were run until the first one that shows it, that one included.
         statements: the size of the shrunk program.
         trigger: the traits that the case must have; None where they could not be told.
+        first_divergence: where the shrunk case and plain autograd part first; None if that was not looked for.
         also_fails: torch's own subjects of the same kind on which the shrunk case fails too.
         repro: the name of the file that the standalone program is written to, where files are written.
         replay: the name of the file that the case is written to as JSON, where files are written.

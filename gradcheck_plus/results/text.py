@@ -4,7 +4,8 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradcheck_plus.case import Case
+from gradcheck_plus.case import Case, Environment, Plan
+from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
@@ -69,6 +70,8 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
     else:
         yield f"  only when: {', '.join(fault.trigger) or _untold(fault)}"
+    if fault.first_divergence is not None:
+        yield from _divergence(fault.first_divergence)
     if fault.also_fails:
         yield f"  also fails on this case: {', '.join(fault.also_fails)}"
     out = result.volatile.get("out")
@@ -77,7 +80,17 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
         yield f"  repro: python {repro}    replay: gradcheck-plus replay {replay}"
     if verbose or not out:
         yield ""
-        yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case)))
+        yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case), result.kind))
+
+
+def _divergence(divergence: Divergence) -> Iterator[str]:
+    """Say where the two part first, unless that is what the fault says already."""
+    if divergence.kind in ("raises", "not-seen"):
+        return
+    text = f"parts from plain autograd at `{divergence.source_line}`: " if divergence.source_line else "parts first: "
+    yield from textwrap.wrap(
+        text + divergence.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def _untold(fault: Fault) -> str:
@@ -87,14 +100,19 @@ def _untold(fault: Fault) -> str:
     return "nothing in particular, the simplest case shows it" if simplest else "no known trait explains it"
 
 
-def case_lines(case: Case) -> list[str]:
-    """Return the modules and primals of a case, as they ran, and what surrounded them."""
-    lines = program_source(case.program).rstrip().splitlines()
+def case_lines(case: Case, kind: str) -> list[str]:
+    """Return the modules and primals of a case, as they ran under a kind of subject, and what surrounded them."""
+    lines = program_source(case.program, calls="direct" if kind == "wrapper" else "subject").rstrip().splitlines()
     lines += ["", *input_lines(case, 0)]
-    default = type(case.environment)()
-    fields = case.environment.__struct_fields__
-    said = [f"{f}={getattr(case.environment, f)!r}" for f in fields if getattr(case.environment, f) != getattr(default, f)]
-    return [*lines, *([f"# environment: {', '.join(said)}"] if said else [])]
+    return [*lines, *_unusual("environment", case.environment), *_unusual("plan", case.plan)]
+
+
+def _unusual(what: str, value: Environment | Plan) -> Iterator[str]:
+    """Say which fields of a thing are not as they are by default."""
+    default = type(value)()
+    said = [f"{f}={getattr(value, f)!r}" for f in value.__struct_fields__ if getattr(value, f) != getattr(default, f)]
+    if said:
+        yield f"# {what}: {', '.join(said)}"
 
 
 def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:
@@ -111,11 +129,12 @@ def _judged(result: CheckResult) -> Iterator[str]:
     yield from textwrap.wrap(text, 116, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
-def mismatch_text(subject: str, case: Case, faults: Sequence[Mismatch], rule: str) -> str:
+def mismatch_text(subject: str, kind: str, case: Case, faults: Sequence[Mismatch], rule: str) -> str:
     """Return the message of one case on which a subject and plain autograd disagree.
 
     Args:
         subject: the name of the subject.
+        kind: its kind.
         case: the case.
         faults: what differs, and is not excused.
         rule: the rule that had the last word on numbers.
@@ -125,4 +144,4 @@ def mismatch_text(subject: str, case: Case, faults: Sequence[Mismatch], rule: st
     lines += [f"  {m.kind:14s} {m.message}" for m in faults[:8]]
     lines += [f"  ... and {len(faults) - 8} more"] if len(faults) > 8 else []
     lines += ["", f"  traits: {', '.join(sorted(traits(case))) or 'none'}", ""]
-    return "\n".join([*lines, *(f"  | {line}" for line in case_lines(case))])
+    return "\n".join([*lines, *(f"  | {line}" for line in case_lines(case, kind))])

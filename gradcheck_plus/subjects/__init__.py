@@ -6,12 +6,23 @@ To add a built-in subject, add a file and import it here.
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.expectations import ANY, Contract, contract
 from gradcheck_plus.subject import Kind, Subject
-from gradcheck_plus.subjects import torch_checkpoint, torch_pipelining
+from gradcheck_plus.subjects import (
+    deepspeed,
+    fairscale,
+    torch_checkpoint,
+    torch_nested,
+    torch_pipelining,
+    torch_selective,
+    torch_sequential,
+    torch_wrappers,
+    torchgpipe,
+)
 from gradcheck_plus.subjects.builtin import SUBJECTS, BuiltIn
 
 __all__ = [
@@ -22,23 +33,36 @@ __all__ = [
     "Subject",
     "checkpoint",
     "contract_of",
+    "deepspeed",
+    "fairscale",
     "primary",
     "stage_backward",
     "subject",
     "torch_checkpoint",
+    "torch_nested",
     "torch_pipelining",
+    "torch_selective",
+    "torch_sequential",
+    "torch_wrappers",
+    "torchgpipe",
+    "wrapper",
 ]
 
 #: How each kind of subject is called, the contract it has by default, and torch's own subject of that sort.
 SIGNATURES: dict[Kind, str] = {
     "checkpoint": "(function, *args, **kwargs)",
+    "wrapper": "(module)",
     "stage-backward": "(stage_output, output_grads, input_values)",
 }
 #: The built-in checkpoints that a user's own module is tried under.
 MODULE_SUBJECTS = ("torch-checkpoint", "torch-checkpoint-reentrant", "torch-save-on-cpu")
-_CONTRACTS: dict[Kind, str] = {"checkpoint": "checkpoint", "stage-backward": "stage-backward"}
-_PRIMARY: dict[Kind, str] = {"checkpoint": "torch-checkpoint", "stage-backward": "torch-stage-backward"}
-_ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "stage-backward": ((), (), [])}
+_CONTRACTS: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrapper", "stage-backward": "stage-backward"}
+_PRIMARY: dict[Kind, str] = {
+    "checkpoint": "torch-checkpoint",
+    "wrapper": "torch-checkpoint-wrapper",
+    "stage-backward": "torch-stage-backward",
+}
+_ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "wrapper": (abs,), "stage-backward": ((), (), [])}
 
 
 def checkpoint(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
@@ -57,6 +81,20 @@ def checkpoint(call: Callable[..., Any], *, contract: str = "", name: str = "") 
         'checkpoint'
     """
     return subject("checkpoint", call, contract=contract, name=name)
+
+
+def wrapper(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
+    """Return the subject that a wrapper of modules is.
+
+    Args:
+        call: ``wrap(module)``, which returns the module to use in its place.
+        contract: what it promises; by default ``wrapper``.
+        name: how reports name it; by default its own name.
+
+    Raises:
+        InvalidArgument: it cannot be called that way.
+    """
+    return subject("wrapper", call, contract=contract, name=name)
 
 
 def stage_backward(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
@@ -84,7 +122,7 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
     for builtin in SUBJECTS.values():
         if builtin.kind == kind and builtin.call is call:
             made = builtin.subject
-            return Subject(name or made.name, kind, call, contract or made.contract, target or made.target, made.builds_on)
+            return replace(made, name=name or made.name, contract=contract or made.contract, target=target or made.target)
     _check_signature(kind, call, target)
     own = _torch_own(call) if kind == "checkpoint" else None
     if own:
@@ -140,8 +178,8 @@ def _torch_own(call: Any) -> BuiltIn | None:
 
 
 def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
-    """Return the built-in subject that a checkpoint calls, whose known faults and limits it then has."""
-    if kind != "checkpoint":
+    """Return the built-in subject that a checkpoint or a wrapper calls, whose known faults and limits it then has."""
+    if kind == "stage-backward":
         return ""
     import torch
 
@@ -151,7 +189,10 @@ def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
 
     try:
         with undisturbed("cpu", poison=False):
-            reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
+            if kind == "wrapper":
+                reentrant = builds_on_checkpoint(call(torch.nn.Linear(2, 2)), torch.ones(2, requires_grad=True))
+            else:
+                reentrant = builds_on_checkpoint(call, torch.sin, torch.ones(2, requires_grad=True))
     except BaseException as error:
         if not is_answer(error):
             raise

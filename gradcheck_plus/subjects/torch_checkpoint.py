@@ -40,6 +40,7 @@ SUBJECTS.add(
         non_reentrant,
         "checkpoint",
         "torch.utils.checkpoint.checkpoint, use_reentrant=False",
+        compared=True,
     )
 )
 SUBJECTS.add(
@@ -49,9 +50,17 @@ SUBJECTS.add(
         reentrant,
         "reentrant",
         "torch.utils.checkpoint.checkpoint, use_reentrant=True",
+        compared=True,
     )
 )
 SUBJECTS.add(
-    BuiltIn("torch-save-on-cpu", "checkpoint", save_on_cpu, "save-on-cpu", "torch.autograd.graph.save_on_cpu around the call")
+    BuiltIn(
+        "torch-save-on-cpu",
+        "checkpoint",
+        save_on_cpu,
+        "save-on-cpu",
+        "torch.autograd.graph.save_on_cpu around the call",
+        compared=True,
+    )
 )
 SUBJECTS.add(BuiltIn("identity", "checkpoint", identity, "strict", "a plain call, which must match in everything"))

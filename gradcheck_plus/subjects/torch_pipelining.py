@@ -19,5 +19,6 @@ SUBJECTS.add(
         stage_backward,
         "stage-backward",
         "torch.distributed.pipelining's stage_backward",
+        compared=True,
     )
 )

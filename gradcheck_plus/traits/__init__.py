@@ -5,21 +5,22 @@ observed. To add a trait, add an entry to a file; `gradcheck-plus list traits` a
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
-from gradcheck_plus.traits import cotangents, environment, inputs, observed, outputs, programs
+from gradcheck_plus.traits import cotangents, environment, inputs, observed, outputs, plans, programs
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import TRAITS, Trait
 
-for _theme in (inputs, outputs, cotangents, programs, environment, observed):
+for _theme in (inputs, outputs, cotangents, programs, environment, plans, observed):
     for _trait in _theme.TABLE:
         TRAITS.add(_trait)
 
 __all__ = ["TRAITS", "Facts", "Trait", "clashes", "compatible", "drawable", "exact", "traits"]
 
 
+@lru_cache(maxsize=512)  # shrinking asks of the same case again and again
 def traits(case: Case) -> frozenset[str]:
     """Return the names of the traits that a case has.
 

@@ -7,7 +7,15 @@ from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
 
 def _hook_on_tied(f: Facts) -> bool:
     hooked = bool({"parameter", "post-accumulate"} & set(f.environment.hooks))
-    return hooked and any(len(set(uses)) > 1 for uses in f.homes.values())
+    return hooked and any(len(uses if f.case.plan.inner else set(uses)) > 1 for uses in f.homes.values())
+
+
+#: Operations whose kernels call others that autocast casts.
+_CALLING = ("bilinear",)
+
+
+def _autocast_inside(f: Facts) -> bool:
+    return bool(f.environment.autocast) and any(s.operation in _CALLING for s, _ in f.operations)
 
 
 TABLE = (
@@ -27,7 +35,7 @@ TABLE = (
     ),
     Trait(
         "hook-on-tied-parameter",
-        "a parameter that segments share has a hook",
+        "a parameter that segments, or modules that are wrapped, share has a hook",
         _hook_on_tied,
         "pytorch/pytorch#81296, deepspeedai/DeepSpeed#988",
         drawn=False,
@@ -68,6 +76,13 @@ TABLE = (
         lambda f: any(o.other_kernel for _, o in f.operations),
         drawn=False,
         inexact=True,
+    ),
+    Trait(
+        "autocast-inside",
+        "autocast reaches what the kernel of an operation calls",
+        _autocast_inside,
+        "pytorch/pytorch#85043",
+        drawn=False,
     ),
     Trait(
         "own-module",

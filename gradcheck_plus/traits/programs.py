@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, FUNCTION, Trait
 
 
 def _operation(trait: str) -> Callable[[Facts], bool]:
@@ -137,7 +137,7 @@ TABLE = (
         "what is called is a function that holds its module",
         lambda f: any(s.form == "function" for s in f.regions),
         "pytorch/pytorch#7617",
-        kinds=CHECKPOINT,
+        kinds=FUNCTION,
     ),
     Trait("many-segments", "two calls or more, one after another", lambda f: len(f.program.segments) > 1),
     Trait(

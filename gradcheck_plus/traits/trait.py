@@ -7,7 +7,9 @@ from gradcheck_plus.registry import Registry
 from gradcheck_plus.subject import KINDS, Kind
 from gradcheck_plus.traits.facts import Facts
 
-CHECKPOINT: tuple[Kind, ...] = ("checkpoint",)
+FUNCTION: tuple[Kind, ...] = ("checkpoint",)
+WRAPPER: tuple[Kind, ...] = ("wrapper",)
+CHECKPOINT: tuple[Kind, ...] = FUNCTION + WRAPPER
 STAGE: tuple[Kind, ...] = ("stage-backward",)
 
 #: Where the limits of recomputing are written down.

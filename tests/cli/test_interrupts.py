@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,14 @@ import pytest
 from gradcheck_plus.results import FAULT, INCONCLUSIVE
 
 _PATIENCE = 100
+
+
+@pytest.fixture(autouse=True)
+def may_be_interrupted() -> Iterator[None]:
+    """What a shell starts in the background ignores interrupts, and so does all that this starts, unless it says otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(name: str, sent: signal.Signals, project: Path, out: Path) -> tuple[subprocess.Popen[str], str, str, int]:

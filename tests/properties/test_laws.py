@@ -144,7 +144,7 @@ def test_shrinks_towards_a_single_sine(kind: Kind) -> None:
 def test_shrinks_towards_little_more_than_the_trait_that_is_looked_for(trait: str) -> None:
     """As in a test of the user's own."""
     config = settings(database=None, derandomize=True, max_examples=2000)
-    case = find(gst.cases(), lambda c: trait in traits(c), settings=config)
+    case = find(gst.cases(max_statements=3), lambda c: trait in traits(c), settings=config)
 
     assert case.size <= 3, case_source(case)
 

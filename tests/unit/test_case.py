@@ -19,6 +19,7 @@ from gradcheck_plus.case import (
     ModuleProgram,
     Name,
     Parameter,
+    Plan,
     Primal,
     Program,
     Segment,
@@ -48,6 +49,7 @@ OWN = Case(
     ),
     (PRIMAL,),
     (COTANGENT,),
+    plan=Plan((("aten.mul.Tensor", 1),), ("save-on-cpu",), 2, ("segment0.linear0",), 2),
 )
 
 

@@ -37,7 +37,7 @@ class StubRunner:
         mismatch = next(m for m in failure.mismatches if m.key == key)
         return Explained(case, mismatch, tuple(sorted(traits(case))), (key,)) if case else None
 
-    def inspect(self, case: Case) -> Inspected:
+    def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
         return Inspected(also_fails=self.also_fails)
 
     def block(self, block: Any) -> Any: ...

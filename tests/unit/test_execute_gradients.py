@@ -258,3 +258,23 @@ def test_hooks_on_what_receives_nothing_do_not_raise(write: Write) -> None:
     )
 
     assert execute(case, PLAIN).raised is None
+
+
+def test_leaves_whose_gradients_autograd_leaves_in_one_memory_are_not_confused(write: Write) -> None:
+    """Of two scalars that are joined, from an expanded cotangent: the engine hands both leaves the same element."""
+
+    def run(**environment: Any) -> tuple[Tensor, Tensor]:
+        case = write(
+            "h0 = hstack(x0, p0)",
+            primals=[Primal("x0", Spec((), requires_grad=True))],
+            parameters=[Parameter("p0", (), 0)],
+            cotangents=[Cotangent(0, "", layout="expanded")],
+            **environment,
+        )
+        record = execute(case, PLAIN)
+        return tensor(record, "primal", "x0.grad"), tensor(record, "parameter", "params['segment0.p0'].grad")
+
+    once, _ = run()
+    assert run(hooks=("post-accumulate",)) == (once, once / 2)
+    twice, also_twice = run(schedule="F00")
+    assert twice == also_twice == once + values((1,), 101).squeeze()

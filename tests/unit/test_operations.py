@@ -166,7 +166,7 @@ def each(wanted: Callable[[Operation], object]) -> Callable[[Callable[..., None]
         test.__name__, test.__doc__ = law.__name__, law.__doc__
         test.__signature__ = signature(law).replace(parameters=parameters)  # type: ignore[attr-defined] # for pytest to read
         families = [f for f in FAMILIES if any(o.family == f and wanted(o) for o in CATALOGUE.values())]
-        marked: Callable[..., None] = pytest.mark.parametrize("family", families)(test)
+        marked: Callable[..., None] = pytest.mark.parametrize("family", families, scope="module")(test)
         return marked
 
     return of_families

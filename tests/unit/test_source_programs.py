@@ -67,7 +67,7 @@ def test_what_a_case_runs_is_what_a_program_prints(drawn: Mapping[Kind, Sequence
 
 def test_a_stage_needs_no_model_forward(drawn: Mapping[Kind, Sequence[Case]]) -> None:
     for case in drawn["stage-backward"][:100]:
-        text = program_source(case.program, forward=False)
+        text = program_source(case.program, calls="none")
         compile(text, "<printed>", "exec")
         assert "checkpoint" not in text
 
