@@ -232,8 +232,8 @@ class Counting(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(()))
-        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.weight = nn.Parameter(torch.empty(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64, device=DEVICE))
 
     def forward(self, x):
         self.calls += 1
@@ -254,7 +254,7 @@ class Tied(nn.Module):
 
 def spread(x):
     """A matrix made of another: near the diagonal 1, 2, 3, ..., so that its eigenvalues and singular values lie apart."""
-    return x.sin() / 16 + torch.diag(torch.arange(1, x.shape[-1] + 1, device=x.device).to(x.dtype))
+    return x.sin() / 16 + x.new_tensor(range(1, x.shape[-1] + 1)).diag()
 
 
 def symmetric(x):

@@ -86,8 +86,7 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "stft": (
-                "torch.view_as_real(torch.stft({a}, 2, hop_length=1, window=torch.ones(2, dtype={a}.dtype, "
-                "device={a}.device), return_complex=True))"
+                "torch.view_as_real(torch.stft({a}, 2, hop_length=1, window={a}.new_ones(2), return_complex=True))"
             ),
         },
         accepts=lambda a: a.rank == 1 and a.size >= 3, low=False, autocast="no",
@@ -96,9 +95,8 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "istft": (
-                "torch.istft(torch.stft({a}, 2, hop_length=1, window=torch.ones(2, dtype={a}.dtype, "
-                "device={a}.device), return_complex=True), 2, hop_length=1, window=torch.ones(2, dtype={a}.dtype, "
-                "device={a}.device), length={a.size})"
+                "torch.istft(torch.stft({a}, 2, hop_length=1, window={a}.new_ones(2), return_complex=True), 2, "
+                "hop_length=1, window={a}.new_ones(2), length={a.size})"
             ),
         },
         accepts=lambda a: a.rank == 1 and a.size >= 3, low=False, autocast="no", results=shaped(lambda shape, k: shape),
@@ -145,8 +143,8 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "complex_matmul": (
-                "torch.view_as_real(torch.complex({a}, {a}.sin()) @ torch.complex(torch.eye({a.last}, "
-                "dtype={a}.dtype), torch.ones({a.last}, {a.last}, dtype={a}.dtype)))[..., 1]"
+                "torch.view_as_real(torch.complex({a}, {a}.sin()) @ "
+                "torch.complex({a}.new_ones({a.last}).diag(), {a}.new_ones({a.last}, {a.last})))[..., 1]"
             ),
             "complex_pairs": "torch.view_as_real(torch.complex({a}, {a}.sin()))[..., 0]",
         },

@@ -165,8 +165,8 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "grid_of": (
-                "F.grid_sample({a}, ({a}[:, :1, :, :, None] * torch.tensor([0.25, 0.125], "
-                "dtype={a}.dtype)).squeeze(1).sin(), align_corners=False) + {a}"
+                "F.grid_sample({a}, ({a}[:, :1, :, :, None] * {a}.new_tensor([0.25, 0.125])).squeeze(1).sin(), "
+                "align_corners=False) + {a}"
             ),
         },
         accepts=lambda a: a.shape[-2:] == (2, 2) and a.rank == 4 and a.channels < 4, autocast="free", uses=3,

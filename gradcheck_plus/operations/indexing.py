@@ -151,13 +151,19 @@ OPERATIONS = (
     ),
     *functions(
         _FAMILY, {
-            "segment_reduce": 'torch.segment_reduce({a}.flatten(), "sum", lengths=torch.tensor([{a.size}])).sum()',
+            "segment_reduce": (
+                'torch.segment_reduce({a}.flatten(), "sum", '
+                "lengths={a}.new_tensor([{a.size}], dtype=torch.int64)).sum()"
+            ),
         },
         accepts=at_least(1), results=scalar, autocast="free", empty=True,
     ),
     *functions(
         _FAMILY, {
-            "segment_mean": 'torch.segment_reduce({a}.flatten(), "mean", lengths=torch.tensor([{a.size}])).squeeze(0)',
+            "segment_mean": (
+                'torch.segment_reduce({a}.flatten(), "mean", '
+                "lengths={a}.new_tensor([{a.size}], dtype=torch.int64)).squeeze(0)"
+            ),
         },
         accepts=both(at_least(1), filled_first), results=scalar, inner_view=always, saves_result=True,
     ),

@@ -105,7 +105,9 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "softmin": "F.softmin({a}, -1)",
-            "masked_softmax": "({a} + {a}.new_zeros({a.last}).index_fill(0, torch.tensor([0]), -9.0)).softmax(-1)",
+            "masked_softmax": (
+                "({a} + {a}.new_zeros({a.last}).index_fill(0, {a}.new_zeros(1, dtype=torch.int64), -9.0)).softmax(-1)"
+            ),
         },
         accepts=wide_last, autocast="free", empty=True, saves_result=True,
     ),
@@ -223,15 +225,15 @@ OPERATIONS = (
     *layers(
         _FAMILY, {
             "parameter_dict": (
-                "nn.ParameterDict({{'weight': nn.Parameter(torch.zeros({a.last}, {a.last})), 'bias': "
-                "nn.Parameter(torch.zeros({a.last}))}})"
+                "nn.ParameterDict({{'weight': nn.Parameter(torch.empty({a.last}, {a.last})), 'bias': "
+                "nn.Parameter(torch.empty({a.last}))}})"
             ),
         },
         accepts=filled_last, line="({a} @ {module}['weight'] + {module}['bias']) * 1", empty=True, trainable=True,
     ),
     *layers(
         _FAMILY, {
-            "parameter_list": "nn.ParameterList([nn.Parameter(torch.zeros({a.last})), nn.Parameter(torch.zeros({a.last}))])",
+            "parameter_list": "nn.ParameterList([nn.Parameter(torch.empty({a.last})), nn.Parameter(torch.empty({a.last}))])",
         },
         accepts=filled_last, line="{a} * {module}[0] + {module}[1]", empty=True, trainable=True,
     ),
@@ -267,6 +269,7 @@ OPERATIONS = (
         _FAMILY, {
             "dropout3d": "nn.Dropout3d({p})",
         },
+        inner_view=always,
         traits=("dropout",), attributes=P, accepts=rank(4), elementwise=True, view=True,
     ),
     *layers(
@@ -292,12 +295,12 @@ OPERATIONS = (
         _FAMILY, {
             "functional_dropout1d": "F.dropout1d({a}, {p}, training=self.training)",
         },
+        inner_view=rank(2),
         traits=("dropout",), attributes=P, accepts=rank(2, 3), elementwise=True, empty=True, view=True,
     ),
     *functions(
         _FAMILY, {
             "functional_dropout2d": "F.dropout2d({a}, {p}, training=self.training)",
-            "functional_dropout3d": "F.dropout3d({a}, {p}, training=self.training)",
         },
         traits=("dropout",), attributes=P, accepts=rank(4), elementwise=True, view=True,
     ),
@@ -307,5 +310,11 @@ OPERATIONS = (
         },
         partners=(weight(lambda a: (1,)),),
         autocast="low", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "functional_dropout3d": "F.dropout3d({a}, {p}, training=self.training)",
+        },
+        inner_view=always, traits=("dropout",), attributes=P, accepts=rank(4), elementwise=True, view=True,
     ),
 )  # fmt: skip

@@ -238,8 +238,8 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "ctc_loss": (
-                "F.ctc_loss({a}.log_softmax(-1), torch.ones({a.channels}, 1, dtype=torch.int64), "
-                "torch.full(({a.channels},), {a.shape[0]}), torch.ones({a.channels}, dtype=torch.int64))"
+                "F.ctc_loss({a}.log_softmax(-1), {a}.new_ones({a.channels}, 1, dtype=torch.int64), "
+                "{a}.new_full(({a.channels},), {a.shape[0]}, dtype=torch.int64), {a}.new_ones({a.channels}, dtype=torch.int64))"
             ),
         },
         results=scalar, accepts=lambda a: a.rank == 3 and a.last > 1 and a.size > 0, autocast="free", low=False,
@@ -250,8 +250,8 @@ OPERATIONS = (
         },
         results=scalar, accepts=lambda a: a.rank == 3 and a.last > 1 and a.size > 0,
         line="{module}({a}.log_softmax(-1), "
-        "torch.ones({a.channels}, 1, dtype=torch.int64), torch.full(({a.channels},), {a.shape[0]}), "
-        "torch.ones({a.channels}, dtype=torch.int64))",
+        "{a}.new_ones({a.channels}, 1, dtype=torch.int64), {a}.new_full(({a.channels},), {a.shape[0]}, dtype=torch.int64), "
+        "{a}.new_ones({a.channels}, dtype=torch.int64))",
         autocast="free", low=False,
     ),
 )  # fmt: skip

@@ -138,7 +138,7 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "exp2": "torch.exp2({a} * 0.125)",
-            "ldexp": "torch.ldexp({a}, torch.tensor(2))",
+            "ldexp": "torch.ldexp({a}, {a}.new_tensor(2))",
         },
         elementwise=True, empty=True, saves_result=True,
     ),

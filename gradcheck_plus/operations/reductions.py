@@ -281,7 +281,7 @@ OPERATIONS = (
     ),
     *functions(
         _FAMILY, {
-            "pdist": "F.pdist({a} + torch.arange(2, device={a}.device).unsqueeze(1) * 4.5)",
+            "pdist": "F.pdist({a} + {a}.new_tensor([[0.0], [4.5]]))",
         },
         accepts=lambda a: a.rank == 2 and a.shape[0] == 2, results=shaped(lambda shape, k: (1,)), autocast="free",
         elementwise=True, empty=True, low=False, saves_result=True,
