@@ -55,7 +55,7 @@ PLACED = {
     "parameters-beside-inputs-only": ("gradient-missing", ""),
     "first-output-only": ("gradient-missing", ""),
     "dict-skipped": ("gradient-missing", ""),
-    "first-key-only": ("gradient-missing", ""),
+    "first-key-only": ("gradient-missing|accumulation-differs", ""),
     "dict-matched-by-order": ("gradient-missing|incoming-differs|raises", ""),
     "duplicate-output-once": ("incoming-differs", ""),
     "scaled-by-outputs": ("incoming-differs", ""),

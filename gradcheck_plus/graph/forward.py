@@ -183,7 +183,16 @@ class ForwardRecording(TorchDispatchMode):
         """Settle the call before this one."""
         if self._unsettled is not None:
             self._unsettled.settle()
+            self._find_node(self._unsettled)
         self._unsettled = call
+
+    def _find_node(self, call: Call) -> None:
+        """Find the node of an operation whose number another one made first, as in a hook that packs what is saved."""
+        for output in call.outputs:
+            if not output._is_view() and output.grad_fn is not None:
+                known = self._calls.setdefault(sequence_number(output.grad_fn), [])
+                if call not in known:
+                    known.append(call)
 
     def _cloned(self, number: int) -> bool:
         return [call.name for call in self._calls.get(number, ())] == ["aten.clone.default"]
