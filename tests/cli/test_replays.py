@@ -78,7 +78,7 @@ def test_a_case_of_an_object_without_a_name_asks_for_one(kept: Path, inline: Com
     ("fields", "said"),
     [
         ({"schema": 2}, "`schema`=2"),
-        ({"kind": "wrapper"}, "Invalid enum value 'wrapper'"),
+        ({"kind": "wrap"}, "Invalid enum value 'wrap'"),
         ({"contract": "reentrnat"}, "`contract`='reentrnat' is not known."),
         ({"target": "my_checkpoints:plian"}, "has no attribute 'plian'"),
         ({"device": "nonsense"}, "`device`='nonsense' is not supported."),
