@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from gradcheck_plus import strategies, subjects
     from gradcheck_plus.case import Case
     from gradcheck_plus.checks import (
+        assert_right_function,
         assert_same_gradients,
         check_checkpoint,
+        check_function,
         check_module,
         check_stage_backward,
         check_wrapper,
     )
     from gradcheck_plus.divergence import Divergence
     from gradcheck_plus.errors import GradcheckPlusError, GradientMismatch, Inconclusive, InvalidArgument
+    from gradcheck_plus.functions.gradcheck import gradcheck
     from gradcheck_plus.graph import (
         ForwardRecording,
         Node,
@@ -55,12 +58,15 @@ __all__ = [
     "RunRecording",
     "Settings",
     "__version__",
+    "assert_right_function",
     "assert_same_gradients",
     "check_checkpoint",
+    "check_function",
     "check_module",
     "check_stage_backward",
     "check_wrapper",
     "first_divergence",
+    "gradcheck",
     "record_backward",
     "record_forward",
     "record_run",
@@ -86,12 +92,15 @@ _HOMES = {
     "Recording": "gradcheck_plus.graph",
     "RunRecording": "gradcheck_plus.graph",
     "Settings": "gradcheck_plus.settings",
+    "assert_right_function": "gradcheck_plus.checks",
     "assert_same_gradients": "gradcheck_plus.checks",
     "check_checkpoint": "gradcheck_plus.checks",
+    "check_function": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
     "check_wrapper": "gradcheck_plus.checks",
     "first_divergence": "gradcheck_plus.graph",
+    "gradcheck": "gradcheck_plus.functions.gradcheck",
     "record_backward": "gradcheck_plus.graph",
     "record_forward": "gradcheck_plus.graph",
     "record_run": "gradcheck_plus.graph",

@@ -14,12 +14,15 @@ import torch
 from torch import nn
 
 from gradcheck_plus.campaign.campaign import Campaign
+from gradcheck_plus.campaign.function_runner import FunctionRunner
 from gradcheck_plus.campaign.judging import Verdict, decide
 from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.runner import LocalRunner, check_device
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import GradientMismatch, InvalidArgument
-from gradcheck_plus.execute.targets import importable, named
+from gradcheck_plus.execute.targets import importable, load, named
+from gradcheck_plus.functions.drawn import decode
+from gradcheck_plus.functions.judging import Tested
 from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
 from gradcheck_plus.results import CheckResult, Costs, Counts, Excused, Pairs, mismatch_text
@@ -148,6 +151,51 @@ def check_module(
     return merged(results)
 
 
+def check_function(
+    op: Any,
+    *,
+    inputs: Any = None,
+    reference: Callable[..., Any] | None = None,
+    settings: Settings | None = None,
+) -> CheckResult:
+    """Check the backward of a function: a `torch.autograd.Function`, its ``apply``, a custom op, a module or any callable.
+
+    Around one ordinary sample call everything is varied that may stay valid: values, which arguments require grad, layouts,
+    sizes,
+    dtypes, what else is done with the arguments, and how the result is used. Each case makes one of the named checks.
+
+    Args:
+        op: the function.
+        inputs: a sample call, or what makes one: a list or tuple of arguments, a dict of keyword arguments, or the pair of
+            both; or a Hypothesis strategy that draws such a call. Without it the function is called with as many 3 by 3
+            matrices as its signature asks for.
+        reference: a function of the same arguments, whose gradients autograd knows. Without it gradients are compared with
+            central differences in float64.
+        settings: how many cases, which seed, which checks, and so on.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: the function cannot be called, refuses the sample call, or has nothing to differentiate.
+
+    Example:
+        >>> import torch, gradcheck_plus as gp
+        >>> gp.check_function(torch.sin, inputs=[torch.randn(3)], settings=gp.Settings(max_examples=20)).verdict
+        'match'
+    """
+    target = named(op)
+    sample = "" if inputs is None else named(inputs)
+    search = Search(
+        kind="function",
+        settings=settings or Settings(),
+        target=target,
+        inputs=sample,
+        reference="" if reference is None else named(reference),
+    )
+    return _finished(search, Campaign(search, FunctionRunner(search)))
+
+
 def merged(results: list[CheckResult]) -> CheckResult:
     """Return one result for several checks of one module: the worst verdict, and everything that each found."""
     order = ("fault", "inconclusive", "match")
@@ -183,7 +231,10 @@ def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, na
 
 
 def _run(search: Search, made: Subject) -> CheckResult:
-    campaign = Campaign(search, LocalRunner(search, made))
+    return _finished(search, Campaign(search, LocalRunner(search, made)))
+
+
+def _finished(search: Search, campaign: Campaign) -> CheckResult:
     result = campaign.run()
     if OPTIONS.get("out"):
         save(result, search.kind, search.target, Path(OPTIONS["out"]))
@@ -237,6 +288,32 @@ def assert_same_gradients(
     if verdict.faults:
         again = f"  the case, to run it again: gp.Case.from_json({case.to_json()!r})"
         raise GradientMismatch(f"{mismatch_text(subject.name, subject.kind, case, verdict.faults, verdict.rule)}\n\n{again}")
+
+
+def assert_right_function(case: Case, op: Any) -> None:
+    """Assert that a function is right in one case, drawn by `gradcheck_plus.strategies.calls` or written by `check_function`.
+
+    Args:
+        case: the case; it names the sample call and the reference.
+        op: the function.
+
+    Raises:
+        GradientMismatch: it is wrong; the message says what.
+        InvalidArgument: the case is none of a function, or the function refuses the sample call.
+
+    Example:
+        >>> import torch, gradcheck_plus as gp
+        >>> from gradcheck_plus.case import Call, Program
+        >>> gp.assert_right_function(gp.Case(Program(()), (), (), call=Call("values")), lambda x: torch.sin(x))
+    """
+    __tracebackhide__ = True
+    if case.call is None:
+        raise InvalidArgument("`case` is none of a function. Draw it with `strategies.calls`.")
+    reference, inputs = (load(target) if target else None for target in (case.call.reference, case.call.inputs))
+    inputs = decode(case.call.sample) if case.call.sample else inputs
+    found = Tested(op, reference, inputs).judge(case.call)
+    if found.mismatches:
+        raise GradientMismatch("\n".join(m.message for m in found.mismatches))
 
 
 def _verdict(case: Case, subject: Subject, contract: str, device: str, *, known: bool) -> Verdict:

@@ -40,6 +40,7 @@ __all__ = [
     "materialising",
     "offload_wrapper",
     "operation_name",
+    "returned_by",
     "run_backward_of",
     "saved_tensors",
     "sequence_number",
@@ -259,6 +260,30 @@ def materialising(nodes: Sequence[Any]) -> Iterator[dict[Any, bool]]:
     finally:
         for node in nodes:
             del node.apply
+
+
+@contextlib.contextmanager
+def returned_by(node: Any) -> Iterator[list[Any]]:
+    """Note what the backward of a Function's node returns, before the engine gives it the shape and the dtype that it wants.
+
+    Of a node that is not a Function's nothing is noted.
+    """
+    found: list[Any] = []
+    if not hasattr(type(node), "_forward_cls"):
+        yield found
+        return
+    run = node.apply
+
+    def apply(*gradients: Any) -> Any:
+        made = run(*gradients)
+        found.extend(made if isinstance(made, tuple) else (made,))
+        return made
+
+    node.apply = apply
+    try:
+        yield found
+    finally:
+        del node.apply
 
 
 @contextlib.contextmanager

@@ -38,7 +38,10 @@ class Figures(msgspec.Struct, frozen=True):
 class Mismatch(msgspec.Struct, frozen=True):
     """One thing that the subject left different.
 
-    `leaf` is its path as code. For an exception, `error` is its type, part of what kind of fault it is.
+    `leaf` is its path as code. For an exception, `error` is its type, part of what kind of fault it is. What is found in a
+    function says in a sentence of its own what is wrong, in `said`, and in `rank` how soon it is explained; its role is the
+    name of
+    the check.
     """
 
     kind: MismatchKind
@@ -48,6 +51,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     got: str
     error: str = ""
     figures: Figures | None = None
+    said: str = ""
+    rank: int | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -57,6 +62,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     @property
     def severity(self) -> int:
         """How bad it is, 0 for the worst: wrong or lost gradients, exceptions, zeros for `None`, side effects."""
+        if self.rank is not None:
+            return self.rank
         if self.kind in ("alias", "version"):
             return 5
         if self.role in ("primal", "parameter"):
@@ -71,6 +78,8 @@ class Mismatch(msgspec.Struct, frozen=True):
             >>> Mismatch("presence", "parameter", "params['w'].grad", "a tensor", "None").message
             "params['w'].grad: expected a tensor, got None"
         """
+        if self.said:
+            return self.said
         text = f"{self.leaf}: expected {self.expected}, got {self.got}"
         if self.figures is None:
             return text

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from gradcheck_plus.case import Plan
 from gradcheck_plus.source import Calls
 
-Kind = Literal["checkpoint", "wrapper", "stage-backward"]
+Kind = Literal["checkpoint", "wrapper", "stage-backward", "function"]
+#: The kinds that modules are run under.
 KINDS: tuple[Kind, ...] = ("checkpoint", "wrapper", "stage-backward")
 #: How a printed model calls its regions, by kind of subject.
 CALLS: dict[Kind, Calls] = {"checkpoint": "subject", "wrapper": "direct", "stage-backward": "subject"}

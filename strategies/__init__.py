@@ -14,7 +14,8 @@ Example:
 if __name__ == "strategies":
     raise ImportError("'strategies' is the source directory of gradcheck_plus.strategies; import it under that name.")
 
+from gradcheck_plus.strategies.calls import calls
 from gradcheck_plus.strategies.cases import cases
 from gradcheck_plus.strategies.swarms import swarms
 
-__all__ = ["cases", "swarms"]
+__all__ = ["calls", "cases", "swarms"]

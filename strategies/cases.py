@@ -97,7 +97,7 @@ def aimed_cases(
         drawn = planned_cases(drawn, planned)
     # Hypothesis follows each example with mutants in which one draw is copied over another: most cases would have nearly the
     # same traits as the one before (`benchmarks/diversity.py`). It does not do so inside a collection of unique elements.
-    return _only(st.lists(drawn, min_size=1, max_size=1, unique_by=id))
+    return only(st.lists(drawn, min_size=1, max_size=1, unique_by=id))
 
 
 def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[str], dtypes: Iterable[str]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def allowed_traits(kind: Kind, traits: Iterable[str] | None, without: Iterable[s
 
 
 @st.composite
-def _only(draw: DrawFn, lists: st.SearchStrategy[list[Case]]) -> Case:
+def only(draw: DrawFn, lists: st.SearchStrategy[list[Case]]) -> Case:
     """Draw the case in a list of one: Hypothesis would print ``map`` as a call."""
     return draw(lists)[0]
 

@@ -87,6 +87,7 @@ def _count(outcome: Outcome, excused: Counter[tuple[str, str, str, str, str]], v
         counts.invalid += 1
         outcome.reasons = [*outcome.reasons, verdict.reason.splitlines()[0]][:3]
         return
+    counts.kinks += verdict.kinks
     counts.refused += verdict.name == "refused"
     counts.vacuous += verdict.vacuous
     counts.judged += verdict.name != "refused" and not verdict.vacuous

@@ -12,6 +12,7 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.repro import repro
+from gradcheck_plus.repro.replayed import replayed
 from gradcheck_plus.results import Excused, Fault
 from gradcheck_plus.settings import BLOCK
 from gradcheck_plus.subjects import SUBJECTS
@@ -144,6 +145,7 @@ class Distinct:
             kind=m.kind,
             role=m.role,
             leaf=m.leaf,
+            check=case.call.check if case.call else "",
             subject=self.described.name,
             error=m.error,
             message=m.message,
@@ -162,6 +164,8 @@ class Distinct:
         )
 
     def _program(self, case: Case, mismatch: Mismatch, explained: Explained, inspected: Inspected) -> str:
+        if case.call:
+            return inspected.program or replayed(case, mismatch.message, self.described.target)
         outputs = {(segment, path): (shape, dtype) for segment, path, shape, dtype in inspected.outputs}
         when = f": {', '.join(explained.trigger)}" if explained.trigger else ""
         title = f"{self.described.name} leaves something else behind than plain autograd{when}."

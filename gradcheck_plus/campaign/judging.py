@@ -26,7 +26,8 @@ class Verdict:
         excused: the others, each with the entry that excuses it.
         rule: the rule that had the last word on numbers.
         vacuous: every gradient is zero, and nothing in the case makes it so on purpose.
-        reason: what plain autograd raised, of an invalid case.
+        reason: what plain autograd raised, of an invalid case; or why a function does not take a call.
+        kinks: derivatives that were left out.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Verdict:
     rule: Rule = "bitwise"
     vacuous: bool = False
     reason: str = ""
+    kinks: int = 0
 
     @property
     def judged(self) -> frozenset[str]:

@@ -25,6 +25,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         contract: the name or path of the contract; empty for the subject's own.
         target: the implementation, as a target; empty for a live object.
         module, inputs: the targets of a user's module factory and of its sample call, where those are checked.
+        reference: the target of a function's reference; its sample call is `inputs` too.
         planted: whatever is found is the subject's own, though torch's may show it too; the first fault ends the search.
     """
 
@@ -35,6 +36,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
     inputs: str = ""
     planted: bool = False
+    reference: str = ""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -127,12 +129,14 @@ class Inspected(msgspec.Struct, frozen=True):
         also_fails: the names of torch's own subjects on which it fails too.
         known: (trait, kind, role, source) of every known fault that torch's own subjects show there.
         divergence: where it and plain autograd part first.
+        program: the standalone program, where only the runner can write it.
     """
 
     outputs: tuple[tuple[int, str, tuple[int, ...], str], ...] = ()
     also_fails: tuple[str, ...] = ()
     known: tuple[tuple[str, str, str, str], ...] = ()
     divergence: Divergence | None = None
+    program: str = ""
 
 
 class Described(msgspec.Struct, frozen=True):

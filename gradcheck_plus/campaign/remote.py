@@ -73,6 +73,7 @@ class RemoteRunner:
     def _take(self, search: Search) -> None:
         check_encodable("target", search.module or search.target)
         check_encodable("inputs", search.inputs)
+        check_encodable("reference", search.reference)
         check_encodable("contract", search.contract)
         self.search, self.timeout = search, search.settings.case_timeout
         self.probe, self.lost = True, 0

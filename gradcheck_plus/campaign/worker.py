@@ -14,6 +14,7 @@ from typing import IO
 
 import msgspec
 
+from gradcheck_plus.campaign.function_runner import FunctionRunner, runner_for
 from gradcheck_plus.campaign.messages import Explain, FindCase, Inspect, Judge, Judged, Reply, Request, RunBlock, Setup
 from gradcheck_plus.campaign.runner import LocalRunner, single_thread
 from gradcheck_plus.errors import InvalidArgument
@@ -42,12 +43,12 @@ def _end_with_parent() -> None:
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests, one JSON line each."""
-    runner: LocalRunner | None = None
+    runner: LocalRunner | FunctionRunner | None = None
     for line in requests:
         request = msgspec.json.decode(line, type=Request)
         try:
             if isinstance(request, Setup):
-                runner = LocalRunner(request.search, inflight=request.inflight, probe=request.probe)
+                runner = runner_for(request.search, inflight=request.inflight, probe=request.probe)
                 reply = Reply(described=runner.describe())
             else:
                 assert runner is not None
@@ -66,7 +67,7 @@ def _clean(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def answer(runner: LocalRunner, request: RunBlock | FindCase | Explain | Inspect | Judge) -> Reply:
+def answer(runner: LocalRunner | FunctionRunner, request: RunBlock | FindCase | Explain | Inspect | Judge) -> Reply:
     """Return the reply to a request."""
     match request:
         case RunBlock(block):

@@ -4,6 +4,7 @@ Everything here is a frozen `msgspec.Struct`: hashable, comparable, and the same
 torch, so that a report, a command line or another process can read a case without paying for it.
 """
 
+from gradcheck_plus.case.call import Call, Variation
 from gradcheck_plus.case.case import Case
 from gradcheck_plus.case.environment import Environment
 from gradcheck_plus.case.plan import Layer, Plan
@@ -12,6 +13,7 @@ from gradcheck_plus.case.program import ModuleProgram, Parameter, Program, Segme
 from gradcheck_plus.case.trees import Constant, Container, Name, Scalar, Tree
 
 __all__ = [
+    "Call",
     "Case",
     "Constant",
     "Container",
@@ -30,4 +32,5 @@ __all__ = [
     "Statement",
     "Tree",
     "Value",
+    "Variation",
 ]

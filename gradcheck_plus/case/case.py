@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gradcheck_plus.case.call import Call
 from gradcheck_plus.case.environment import Environment
 from gradcheck_plus.case.plan import Plan
 from gradcheck_plus.case.point import Cotangent, Primal
@@ -23,6 +24,8 @@ def needed(primals: Sequence[Primal], segments: Sequence[Segment]) -> tuple[Prim
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program, the point at which its VJP is taken, what the VJP is applied to, its surroundings, and what a subject is told.
 
+    A case of a function has a `call` and no program.
+
     Pure data: equal cases run equally, and `from_json` returns what `to_json` was given.
 
     Example:
@@ -39,11 +42,12 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cotangents: tuple[Cotangent, ...]
     environment: Environment = Environment()
     plan: Plan = Plan()
+    call: Call | None = None
 
     @property
     def size(self) -> int:
-        """The number of statements."""
-        return len(self.program.statements)
+        """The number of statements, or of variations of a call."""
+        return len(self.call.variations if self.call else self.program.statements)
 
     @property
     def reused(self) -> frozenset[str]:

@@ -27,10 +27,18 @@ def _traits() -> Iterator[Row]:
         yield (t.name, t.meaning, ", ".join(t.kinds), "yes" if t.drawn else "observed", t.source)
 
 
+def _checks() -> Iterator[Row]:
+    from gradcheck_plus.functions.checks import CHECKS
+
+    yield ("name", "made", "meaning", "who fails it")
+    for c in CHECKS.values():
+        yield (c.name, "if asked for" if c.asked else "always", c.meaning, c.source)
+
+
 def _subjects() -> Iterator[Row]:
-    yield ("name", "kind", "contract", "target", "what it is")
+    yield ("name", "kind", "contract", "target", "what it is", "here")
     for s in SUBJECTS.values():
-        yield (s.name, s.kind, s.contract, s.subject.target, s.doc)
+        yield (s.name, s.kind, s.contract, s.subject.target, s.doc, s.missing or "yes")
 
 
 def _contracts() -> Iterator[Row]:
@@ -51,6 +59,7 @@ def _faults() -> Iterator[Row]:
 LISTS: dict[str, Callable[[], Iterator[Row]]] = {
     "operations": _operations,
     "traits": _traits,
+    "checks": _checks,
     "subjects": _subjects,
     "contracts": _contracts,
     "faults": _faults,

@@ -27,7 +27,9 @@ def _replayed(file: str, one: Replay, options: argparse.Namespace) -> int:
     if not target:
         raise InvalidArgument(f"`file`={file!r} was written for an object without an import path. Name one with --target.")
     settings = Settings(device=one.device, known=one.known, case_timeout=min(options.case_timeout, NO_LIMIT))
-    search = Search(kind=one.kind, settings=settings, contract=one.contract, target=target)
+    call = one.case.call
+    reference, inputs = (call.reference, call.inputs) if call else ("", "")
+    search = Search(kind=one.kind, settings=settings, contract=one.contract, target=target, reference=reference, inputs=inputs)
     with RemoteRunner(search) as runner:
         judged = runner.judge(one.case)
     said, code = _outcome(one, judged.name, [msgspec.to_builtins(m) for m in judged.faults])

@@ -3,19 +3,38 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 
-from gradcheck_plus.graph.redoing import Point, direction
+from gradcheck_plus.graph.redoing import direction
 
 #: The step, relative to each element: its cube and the float64 unit over it are both far below the tolerance.
-_STEP = 1e-6
+STEP = 1e-6
 
 #: How far the two may be apart, relative to what is summed; and to the outputs, whose rounding shows in the difference.
-_RELATIVE, _ROUNDING = 1e-5, 1e-8
+RELATIVE, ROUNDING = 1e-5, 1e-8
 
 _DIRECTIONS = 2
+
+
+class Differentiable(Protocol):
+    """A forward in float64 at one point, as `gradcheck_plus.graph.redoing.Point` is one."""
+
+    @property
+    def inputs(self) -> Sequence[torch.Tensor]:
+        """What it is a function of."""
+
+    @property
+    def cotangents(self) -> Sequence[torch.Tensor]:
+        """What its outputs are multiplied by before they are added up."""
+
+    @property
+    def here(self) -> Sequence[torch.Tensor]:
+        """Its outputs at this point."""
+
+    def outputs(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """Return the outputs for other inputs."""
 
 
 @dataclass(frozen=True)
@@ -34,28 +53,29 @@ class Difference:
         )
 
 
-def differences(point: Point, slot: int, gradient: torch.Tensor | None) -> Iterator[Difference]:
+def differences(point: Differentiable, slot: int, gradient: torch.Tensor | None) -> Iterator[Difference]:
     """Compare the gradient of one input with differences along some random directions."""
     generator = torch.Generator().manual_seed(2 + slot)
     for _ in range(_DIRECTIONS):
-        yield _difference(point, slot, gradient, direction(point.inputs[slot], generator))
+        yield difference(point, slot, gradient, direction(point.inputs[slot], generator))
 
 
-def _difference(point: Point, slot: int, gradient: torch.Tensor | None, step: torch.Tensor) -> Difference:
-    above, below = (_moved(point, slot, sign * _STEP * step) for sign in (1, -1))
+def difference(point: Differentiable, slot: int, gradient: torch.Tensor | None, step: torch.Tensor) -> Difference:
+    """Compare the gradient of one input with a difference along a direction, as large in each element as the input."""
+    above, below = (_moved(point, slot, sign * STEP * step) for sign in (1, -1))
     slope, bend, size = 0.0, 0.0, 0.0
     for g, up, here, down in zip(point.cotangents, above, point.here, below, strict=True):
-        slope += _sum(g * (up - down), g) / (2 * _STEP)
+        slope += _sum(g * (up - down), g) / (2 * STEP)
         # The slope jumps by this much at a kink, where any value between is as good; noise in the forward shows here too.
-        bend += _sum((g * (up - 2 * here + down)).abs(), g) / _STEP
+        bend += _sum((g * (up - 2 * here + down)).abs(), g) / STEP
         size += _sum((g * here).abs(), g)
     parts = torch.zeros(()) if gradient is None else gradient * step
     got = parts.sum().item()
-    tolerance = _RELATIVE * (parts.abs().sum().item() + abs(slope)) + _ROUNDING * size
-    return Difference(_judged(slope, got, tolerance, bend), slot, slope, None if gradient is None else got)
+    tolerance = RELATIVE * (parts.abs().sum().item() + abs(slope)) + ROUNDING * size
+    return Difference(judged(slope, got, tolerance, bend), slot, slope, None if gradient is None else got)
 
 
-def _moved(point: Point, slot: int, by: torch.Tensor) -> list[torch.Tensor]:
+def _moved(point: Differentiable, slot: int, by: torch.Tensor) -> Sequence[torch.Tensor]:
     inputs: Sequence[torch.Tensor] = [x + by if i == slot else x for i, x in enumerate(point.inputs)]
     return point.outputs(inputs)
 
@@ -65,11 +85,12 @@ def _sum(terms: torch.Tensor, cotangent: torch.Tensor) -> float:
     return terms.where(cotangent != 0, 0).sum().item()
 
 
-def _judged(slope: float, got: float, tolerance: float, bend: float) -> Literal["match", "fault", "inconclusive"]:
+def judged(slope: float, got: float, tolerance: float, bend: float) -> Literal["match", "fault", "inconclusive"]:
+    """Say whether a derivative is what a difference says, where that bends by so much."""
     if not math.isfinite(slope) or not math.isfinite(bend):
         return "inconclusive"
     if not math.isfinite(got):
-        return "fault" if bend <= _RELATIVE * max(abs(slope), 1.0) else "inconclusive"
+        return "fault" if bend <= RELATIVE * max(abs(slope), 1.0) else "inconclusive"
     error = abs(slope - got)
     if error <= tolerance:
         return "match"

@@ -101,14 +101,14 @@ def imports(text: str, case: Case, target: str, kind: Kind, planned: Planned = "
     """Return the imports that a program needs, and the line that names the implementation under test."""
     subject = [f"subject = ...  # put the {kind} under test here"]
     if target and planned:
-        subject = [*_from(target, "told"), "", f"subject = told({getattr(case.plan, planned)!r})"]
+        subject = [*from_target(target, "told"), "", f"subject = told({getattr(case.plan, planned)!r})"]
     elif target:
-        subject = _from(target, "subject")
+        subject = from_target(target, "subject")
     own: list[str] = []
     if isinstance(case.program, ModuleProgram):
-        own = [*_from(case.program.target, "factory"), *_from(case.program.inputs, "sample_inputs")]
+        own = [*from_target(case.program.target, "factory"), *from_target(case.program.inputs, "sample_inputs")]
     named = [*own, *subject]
-    load = [_LOAD] if any("= load(" in line for line in named) else []
+    load = [LOAD] if any("= load(" in line for line in named) else []
     text = "\n".join([text, *load, *named])
     lines = [f"import {name}" for name in _STANDARD if re.search(rf"(?<![\w.]){name.partition('.')[0]}\.", text)]
     torch = ["import torch"]
@@ -120,7 +120,7 @@ def imports(text: str, case: Case, target: str, kind: Kind, planned: Planned = "
 #: What programs use of the standard library.
 _STANDARD = ("collections", "copy", "dataclasses", "importlib.util", "math", "os", "sys")
 #: Runs a file whose name cannot be imported.
-_LOAD = """
+LOAD = """
 def load(path):
     if path not in sys.modules:
         spec = importlib.util.spec_from_file_location(path, path)
@@ -131,7 +131,7 @@ def load(path):
 """
 
 
-def _from(target: str, name: str) -> list[str]:
+def from_target(target: str, name: str) -> list[str]:
     """Return the lines that import a target under a name."""
     place, _, attribute = target.rpartition(":")
     before: list[str] = []

@@ -20,8 +20,10 @@ class Counts(msgspec.Struct):
         run: executed.
         judged: compared, with at least one gradient that is not zero.
         vacuous: compared, but every gradient was zero though nothing in the case makes it so on purpose.
-        refused: the subject raised where its contract says that it does, or a documented limit excuses whatever it did.
+        refused: the subject raised where its contract says that it does, or a documented limit excuses whatever it did; or a
+            function, or its reference, says that it does not take such a call.
         invalid: plain autograd raised though the case did not say that it may; a mistake of ours.
+        kinks: derivatives that were left out, since the function is not smooth there; of functions only.
     """
 
     run: int = 0
@@ -29,6 +31,7 @@ class Counts(msgspec.Struct):
     vacuous: int = 0
     refused: int = 0
     invalid: int = 0
+    kinks: int = 0
 
     def add(self, other: "Counts") -> None:
         """Add the counts of another block."""
@@ -75,6 +78,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         fingerprint: names the fault across runs: subject, kind, role and trigger.
         leaf: where it shows, as code.
         subject: the name of the subject.
+        check: the name of the check, of a function.
         error: the type of the exception, if it is one.
         cases_to_find: how many cases were run until the first one that shows it, that one included.
         statements: the size of the shrunk program.
@@ -106,6 +110,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     replay: str
     program: str
     case: str
+    check: str = ""
 
 
 class Pairs(msgspec.Struct):

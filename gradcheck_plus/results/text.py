@@ -4,7 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gradcheck_plus.case import Case, Environment, Plan
+from gradcheck_plus.case import Call, Case, Environment, Plan
 from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
@@ -24,7 +24,7 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
         verbose: show the programs, the excused mismatches and how often each trait was judged.
     """
     lines = [headline(result), f"  {_counts(result)}"]
-    if result.kind != "stage-backward" and result.costs.cases:
+    if result.kind not in ("stage-backward", "function") and result.costs.cases:
         lines += [f"  {_costs(result.costs)}"]
     for number, fault in enumerate(result.faults, 1):
         lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]
@@ -49,6 +49,7 @@ def _counts(result: CheckResult) -> str:
     said += "".join(
         f", {n} {what}" for n, what in ((c.vacuous, "vacuous"), (c.refused, "refused"), (c.invalid, "invalid")) if n
     )
+    said += f", {c.kinks} derivatives at kinks left out" if c.kinks else ""
     return f"{said}; {result.pairs.judged} of {result.pairs.possible} pairs of traits met; {speed}"
 
 
@@ -64,7 +65,8 @@ def _cases(number: int) -> str:
 
 
 def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> Iterator[str]:
-    yield f"fault {number} [{fault.fingerprint}]: {fault.kind} of {fault.role}, after {_cases(fault.cases_to_find)}"
+    what = f"check {fault.check}" if fault.check else f"{fault.kind} of {fault.role}"
+    yield f"fault {number} [{fault.fingerprint}]: {what}, after {_cases(fault.cases_to_find)}"
     yield from textwrap.wrap(fault.message, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     if fault.trigger is None:
         yield "  (not shrunk: the case does not end, or cannot be shown again)"
@@ -80,7 +82,8 @@ def _fault(number: int, fault: Fault, result: CheckResult, *, verbose: bool) -> 
         yield f"  repro: python {repro}    replay: gradcheck-plus replay {replay}"
     if verbose or not out:
         yield ""
-        yield from (f"  | {line}" for line in case_lines(Case.from_json(fault.case), result.kind))
+        lines = fault.program.splitlines() if fault.check else case_lines(Case.from_json(fault.case), result.kind)
+        yield from (f"  | {line}" for line in lines)
 
 
 def _divergence(divergence: Divergence) -> Iterator[str]:
@@ -95,6 +98,8 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
 
 def _untold(fault: Fault) -> str:
     """Say why a fault has no trigger: every case shows it, or what the shrunk one cannot do without has no name."""
+    if fault.check:
+        return "nothing in particular, the sample call shows it"
     operations = [s.operation for s in Case.from_json(fault.case).program.statements]
     simplest = operations in ([], [_SIMPLEST])
     return "nothing in particular, the simplest case shows it" if simplest else "no known trait explains it"
@@ -102,6 +107,8 @@ def _untold(fault: Fault) -> str:
 
 def case_lines(case: Case, kind: str) -> list[str]:
     """Return the modules and primals of a case, as they ran under a kind of subject, and what surrounded them."""
+    if case.call:
+        return call_lines(case.call)
     lines = program_source(case.program, calls="direct" if kind == "wrapper" else "subject").rstrip().splitlines()
     lines += ["", *input_lines(case, 0)]
     return [*lines, *_unusual("environment", case.environment), *_unusual("plan", case.plan)]
@@ -113,6 +120,11 @@ def _unusual(what: str, value: Environment | Plan) -> Iterator[str]:
     said = [f"{f}={getattr(value, f)!r}" for f in value.__struct_fields__ if getattr(value, f) != getattr(default, f)]
     if said:
         yield f"# {what}: {', '.join(said)}"
+
+
+def call_lines(call: Call) -> list[str]:
+    """Return what a case of a function is: its check and its variations."""
+    return [f"# check: {call.check}", *(f"# {v.name}, tensor {v.slot}, form {v.choice}" for v in call.variations)]
 
 
 def _excused(entries: Sequence[Excused], *, verbose: bool) -> Iterator[str]:

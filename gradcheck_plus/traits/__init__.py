@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 
 from gradcheck_plus.case import Case
 from gradcheck_plus.subject import Kind
-from gradcheck_plus.traits import cotangents, environment, inputs, observed, outputs, plans, programs
+from gradcheck_plus.traits import calls, cotangents, environment, inputs, observed, outputs, plans, programs
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import TRAITS, Trait
+from gradcheck_plus.traits.trait import CALL, TRAITS, Trait
 
-for _theme in (inputs, outputs, cotangents, programs, environment, plans, observed):
+for _theme in (inputs, outputs, cotangents, programs, environment, plans, observed, calls):
     for _trait in _theme.TABLE:
         TRAITS.add(_trait)
 
@@ -32,7 +32,8 @@ def traits(case: Case) -> frozenset[str]:
         ['strided-input']
     """
     facts = Facts(case)
-    return frozenset(name for name, trait in TRAITS.items() if trait.when(facts))
+    of_call = case.call is not None  # which has no program that the others could be read off
+    return frozenset(name for name, trait in TRAITS.items() if (trait.kinds == CALL) == of_call and trait.when(facts))
 
 
 def drawable(kind: Kind) -> tuple[str, ...]:

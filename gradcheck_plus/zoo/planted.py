@@ -25,6 +25,8 @@ class Planted:
         meaning: what is wrong with it, in a sentence.
         contract: what the twin promises; the fault is none that this excuses.
         statements: the size of the smallest program known to show it.
+        check: of a function, the named check that finds it.
+        inputs: of a function, its sample call.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Planted:
     meaning: str
     contract: str
     statements: int = 1
+    check: str = ""
+    inputs: Callable[[], Any] | None = None
 
     @property
     def triggers(self) -> list[frozenset[str]]:
@@ -65,11 +69,16 @@ def _target(call: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True)
 class Make:
-    """A way to make an implementation: how it is called, the correct one, and what that promises."""
+    """A way to make an implementation: how it is called, the correct one, and what that promises.
+
+    Of a function also which check finds what is wrong with it, and its sample call.
+    """
 
     kind: Kind
     twin: Callable[..., Any]
     contract: str
+    check: str = ""
+    inputs: Callable[[], Any] | None = None
 
     def plant(self, name: str, faulty: Callable[..., Any], *, trigger: str = "", source: str, statements: int = 1) -> None:
         """Enter a fault of this make into the zoo; its docstring says what is wrong."""
@@ -85,5 +94,7 @@ class Make:
                 meaning=meaning,
                 contract=self.contract,
                 statements=statements,
+                check=self.check,
+                inputs=self.inputs,
             )
         )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradcheck_plus.campaign.function_runner import FunctionRunner
 from gradcheck_plus.campaign.messages import Judge, Judged
 from gradcheck_plus.campaign.plan import Search
 from gradcheck_plus.campaign.runner import LocalRunner
@@ -73,14 +74,21 @@ class _Judging(LocalRunner):
         return answer(self, Judge(case)).judged
 
 
+class _JudgingFunctions(FunctionRunner):
+    """Likewise, of functions."""
+
+    def judge(self, case: Case) -> Judged | None:
+        return answer(self, Judge(case)).judged
+
+
 class _Inline:
     """Stands in for `RemoteRunner`."""
 
     def __init__(self, search: Search, *_: Any) -> None:
         self.search = search
 
-    def __enter__(self) -> LocalRunner:
-        return _Judging(self.search)
+    def __enter__(self) -> LocalRunner | FunctionRunner:
+        return (_JudgingFunctions if self.search.kind == "function" else _Judging)(self.search)
 
     def __exit__(self, *_: object) -> None: ...
 

@@ -45,7 +45,7 @@ def test_no_contract_excuses_a_fault_in_all_cases_that_show_it(entry: Planted) -
 
 
 def test_every_fault_is_a_subclass_of_its_twin_s_make() -> None:
-    assert all(isinstance(entry.faulty, type(entry.twin)) for entry in ZOO.values())
+    assert all(isinstance(e.faulty, type(e.twin)) for e in ZOO.values() if e.kind != "function")
 
 
 def test_every_file_of_the_zoo_is_imported() -> None:
@@ -56,4 +56,4 @@ def test_every_file_of_the_zoo_is_imported() -> None:
 
 
 def test_the_zoo_has_faults_of_every_kind() -> None:
-    assert {entry.kind for entry in ZOO.values()} == set(KINDS)
+    assert {entry.kind for entry in ZOO.values()} == {*KINDS, "function"}

@@ -1,6 +1,7 @@
 """The trait table: what traits mean, need and exclude, and that drawn cases have them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 import pytest
 
@@ -8,6 +9,7 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.subject import KINDS, Kind
 from gradcheck_plus.traits import TRAITS, clashes, compatible, drawable, exact, traits
+from gradcheck_plus.traits.impossible import IMPOSSIBLE, impossible
 
 Write = Callable[..., Case]
 
@@ -32,7 +34,7 @@ def test_traits_speak_only_of_traits_of_the_table() -> None:
     for trait in TRAITS.values():
         assert set(trait.needs) | set(trait.clashes) <= set(TRAITS), trait
         assert trait.name not in {*trait.needs, *trait.clashes}, trait
-        assert set(trait.kinds) <= set(KINDS), trait
+        assert set(trait.kinds) <= {*KINDS, "function"}, trait
         assert trait.kinds, trait
 
 
@@ -64,6 +66,28 @@ def test_clashes_go_both_ways() -> None:
             assert compatible(a, b) == (b not in clashes()[a])
     assert not compatible("dropout", "eval")
     assert compatible("dropout", "view")
+
+
+def test_whatever_cannot_be_aimed_at_together_has_a_reason_not_to_meet() -> None:
+    without = [(a, b) for a, b in combinations(TRAITS, 2) if not compatible(a, b) and not impossible(a, b)]
+
+    assert without == []
+
+
+def test_the_pairs_that_cannot_meet_are_pairs_of_two_drawn_traits() -> None:
+    drawn = {name for kind in KINDS for name in drawable(kind)}
+    named = {trait for some, others, _ in IMPOSSIBLE for trait in (*some, *others)}
+
+    assert named <= drawn
+    assert not any(impossible(name, name) for name in TRAITS)
+    assert impossible("eval", "dropout") == impossible("dropout", "eval") != ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_drawn_case_has_a_pair_that_cannot_meet(kind: Kind, drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    met = {pair for case in drawn[kind] for pair in combinations(sorted(traits(case)), 2)}
+
+    assert [pair for pair in met if impossible(*pair)] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
