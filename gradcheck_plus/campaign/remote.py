@@ -212,6 +212,11 @@ class RemoteRunner:
         if lost.phase == "load":
             what = f" with `inputs`={s.inputs!r}" if s.inputs else ""
             return InvalidArgument(f"{target}{what}: importing {said}. Write a target that can be imported.")
+        if s.kind == "function":
+            return InvalidArgument(
+                f"{target}: calling it with the sample call {said}. Write a function and a sample call that end, or a longer "
+                f"--case-timeout."
+            )
         if not s.module:
             return InvalidArgument(f"{target}: asking for its signature {said}. Write a plain function.")
         return InvalidArgument(

@@ -168,7 +168,7 @@ def size(t):
 
 
 def near(a, b, scale=0.0):
-    """Are two gradients the same but for rounding? None counts as zeros."""
+    """Are two gradients the same but for rounding, where the first is finite? None counts as zeros."""
     if a is None or b is None:
         other = b if a is None else a
         return other is None or not other.detach().count_nonzero().item()
@@ -176,6 +176,6 @@ def near(a, b, scale=0.0):
         return False
     a, b = a.detach(), b.detach()
     unit = torch.finfo(a.dtype).eps
-    same = (a == b) | ((a != a) & (b != b))
+    same = (a == b) | ~a.isfinite()
     far = (wide(a) - wide(b)).abs().masked_fill(same, 0.0)
     return bool((far <= 256 * unit * max(size(a), scale, 1.0)).all())

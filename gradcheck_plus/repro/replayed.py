@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gradcheck_plus.case import Case
-from gradcheck_plus.repro import from_target
+from gradcheck_plus.repro import LOAD, from_target
 
 _WIDTH = 100
 
@@ -29,4 +29,7 @@ def replayed(case: Case, message: str, target: str) -> str:
     """Return a program that judges a case by this tool."""
     imports = "\n".join(subject_lines(target))
     last = f"case = gp.Case.from_json({case.to_json()!r})\ngp.assert_right_function(case, subject)"
-    return "\n\n".join([docstring(message), "import gradcheck_plus as gp", imports, last]) + "\n"
+    load = LOAD.strip("\n") if "= load(" in imports else ""
+    standard = [f"import {name}" for name in ("importlib.util", "sys") if f"{name.partition('.')[0]}." in load + imports]
+    parts = [docstring(message), "\n".join(standard), "import gradcheck_plus as gp", load, imports, last]
+    return "\n\n".join(part for part in parts if part) + "\n"

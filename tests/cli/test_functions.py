@@ -1,6 +1,8 @@
 """`gradcheck-plus check function`, from the call to the repro and back."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -66,3 +68,22 @@ def test_checks_are_listed(inline: Command) -> None:
 
     assert "double-backward\talways\t" in done.stdout
     assert "compile\tif asked for\t" in done.stdout
+
+
+def test_a_call_that_kills_the_process_is_a_fault_with_a_repro_that_runs(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os, torch\n"
+        "def dies(x):\n"
+        "    if not x.numel():\n"
+        "        os._exit(7)\n"
+        "    return x.sin()\n"
+        "def sample():\n"
+        "    return [torch.ones(2)]\n"
+    )
+    options = ("--inputs", f"{tmp_path}/mine.py:sample", "--check", "empty-inputs", "--out", str(tmp_path))
+    done = command(*FUNCTION, f"{tmp_path}/mine.py:dies", *options, "--max-examples", "3")
+
+    assert done.returncode == FAULT, done.stdout + done.stderr
+    assert "the process ended: exit code 7" in done.stdout
+    (repro,) = tmp_path.glob("repro_*.py")
+    assert subprocess.run([sys.executable, repro], capture_output=True, check=False).returncode == 7

@@ -1,4 +1,4 @@
-"""The check is silent on the Functions that torch's own documentation shows, in "Extending PyTorch" and elsewhere."""
+"""The check is silent on the Functions that torch's own documentation shows, and on functions of torch with kinks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +98,13 @@ def linear() -> list[torch.Tensor]:
     return [torch.randn(2, 3), torch.randn(4, 3), torch.randn(4)]
 
 
+def row() -> list[torch.Tensor]:
+    return [torch.randn(2, 3)]
+
+
+#: Functions of torch with kinks, ties and jumps; `benchmarks/torch_functions.py` has all.
+KINKED = (torch.relu, torch.floor, torch.sort, torch.cumprod, torch.nn.functional.softmax)
+
 CASES: list[tuple[Any, Callable[[], Any], Any]] = [
     (LinearFunction, linear, None),
     (LinearFunction, linear, torch.nn.functional.linear),
@@ -105,12 +112,13 @@ CASES: list[tuple[Any, Callable[[], Any], Any]] = [
     (Exp, lambda: [torch.randn(2, 3)], torch.exp),
     (Cube, lambda: [torch.randn(3)], None),
     (Inplace, lambda: [torch.randn(3)], None),
+    *((op, (lambda: [*row(), -1]) if op in KINKED[3:] else row, None) for op in KINKED),
 ]
 
 
 @pytest.mark.parametrize(("op", "inputs", "reference"), CASES)
-def test_documented_functions_are_right(op: Any, inputs: Any, reference: Any) -> None:
-    result = gp.check_function(op, inputs=inputs, reference=reference, settings=gp.Settings(max_examples=40, seed=9))
+def test_documented_and_kinked_functions_are_right(op: Any, inputs: Any, reference: Any) -> None:
+    result = gp.check_function(op, inputs=inputs, reference=reference, settings=gp.Settings(max_examples=30, seed=9))
 
     assert [fault.message for fault in result.faults] == []
     assert result.verdict == "match"
