@@ -324,9 +324,8 @@ def main():
             print(f"{name}: inconclusive: {result.reason}")
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     count, seconds = sum(verdicts.values()), time.monotonic() - begun
-    print(
-        f"{count} functions: {said}; {unknown} faults that are not known; {cases} cases judged, {kinks} derivatives at kinks left out, {seconds:.0f} s"
-    )
+    print(f"{count} functions: {said}; {unknown} faults that are not known")
+    print(f"{cases} cases judged, {kinks} derivatives at kinks left out, {seconds:.0f} s")
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ def _raised(scene: Scene, error: Exception) -> tuple[Mismatch, ...]:
     missing = isinstance(error, NotImplementedError)
     narrow = scene.call.names & _NARROW and re.search("dtype|scalar type|not supported for|Half|BFloat16", text)
     broadcast = scene.point.alone and "invalid gradient at index" in text  # which the engine itself refuses
-    if broadcast or ((natural(text) or missing) and scene.reference is None) or narrow:
+    if broadcast or ((natural(text, scene.call.names) or missing) and scene.reference is None) or narrow:
         return ()
     said = f"it raises {type(error).__name__}{scene.where}: {text}"
     return (

@@ -95,12 +95,13 @@ EXTREME = frozenset({"size-zero", "larger-values", "tiny-values", "beyond-float1
 Core = Callable[..., Iterator[tuple[int | None, MismatchKind, str]]]
 
 
-def natural(text: str) -> bool:
-    """Is this how plain autograd itself refuses: a change in place that cannot be, or a derivative that there is none of?"""
+def natural(text: str, names: frozenset[str]) -> bool:
+    """Is this how plain autograd itself refuses: what was saved is changed in place, or there is no such derivative?"""
+    changed = names & {"result-changed-in-place", "producer-keeps-output"} and "custom Function" not in text
     in_place = re.search(
         "modified by an inplace operation|in-place|inplace|more than one element of the written-to tensor", text
     )
-    return "custom Function" not in text and bool(in_place or "not implemented" in text or "derivative for" in text)
+    return bool((changed and in_place) or "not implemented" in text or "derivative for" in text)
 
 
 def by(core: Core) -> Callable[[Scene], Iterator[Mismatch]]:
@@ -111,7 +112,7 @@ def by(core: Core) -> Callable[[Scene], Iterator[Mismatch]]:
         names = [f"`{name}`" for name in scene.names]
         for slot, kind, said in core(scene.op, scene.point.call, scene.point.leaves, names):
             broadcast = scene.point.alone and "invalid gradient at index" in said
-            if kind == "raises" and (broadcast or (scene.reference is None and natural(said))):
+            if kind == "raises" and (broadcast or (scene.reference is None and natural(said, scene.call.names))):
                 scene.refuse(said)
             yield scene.fault(kind, "call" if slot is None else scene.names[slot], f"{said}{scene.where}")
             return  # the first one names the cause
