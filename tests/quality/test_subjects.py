@@ -24,7 +24,7 @@ from gradcheck_plus.traits import TRAITS, drawable, traits
 PAGE = Path(__file__).parents[2] / "docs" / "subjects.md"
 HERE = [pytest.param(s, id=s.name) for s in SUBJECTS.values()]
 #: Cases that are drawn to show a limit.
-MOST, MANY = 30, 160
+MOST, MANY = 30, 200
 #: What is aimed at where a trait cannot be, or seldom shows its limit alone.
 AIMS = {
     "region-without-grad-input": ("no-grad-input",),
@@ -116,8 +116,8 @@ def test_every_trait_that_is_supported_is_judged_and_right(subject: BuiltIn) -> 
 
 
 def covering(having: list[Case], wanted: set[str]) -> Iterator[Case]:
-    """Yield few cases that have all of some traits between them, each at least twice where there are so many."""
-    left = Counter(dict.fromkeys(wanted, 2))
+    """Yield few cases that have all of some traits between them, each three times where there are so many."""
+    left = Counter(dict.fromkeys(wanted, 3))
     for case in having:
         found = {t for t in traits(case) if left[t] > 0}
         if found:
