@@ -8,8 +8,29 @@ import msgspec
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.options import OPTIONS
 
+
+class Profile(msgspec.Struct, frozen=True):
+    """How much a check runs, and what it must have judged so that finding nothing says something.
+
+    Attributes:
+        max_examples: cases, unless the settings say another number.
+        every_trait: every trait that cases aim at must be in a judged case.
+        pairs: this share of the pairs of them that can meet must have met in one.
+    """
+
+    max_examples: int
+    every_trait: bool = False
+    pairs: float = 0.0
+
+
 #: Cases in one block; blocks are independent, so this is also the unit of work that can run elsewhere.
 BLOCK = 100
+#: By profile: how many cases a check runs, whether it must judge every trait that it aims at, and which share of their pairs.
+PROFILES: dict[str, Profile] = {
+    "quick": Profile(100),
+    "default": Profile(500),
+    "thorough": Profile(5000, every_trait=True, pairs=0.95),
+}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
@@ -37,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         max_statements: the most statements of a segment.
         known: excuse the faults that are known of torch itself.
         keep_going: report every distinct fault, not only the first.
+        profile: ``quick``, ``default`` or ``thorough``: what must have been judged, or the check is inconclusive. On the
+            command line it sets `max_examples`, too. It asks nothing of a user's own module, whose traits are what they are.
         case_timeout: seconds that one case may take, where a check runs in a process of its own (the command line).
 
     Raises:
@@ -61,10 +84,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     without_checks: tuple[str, ...] = ()
     known: bool = _optional("known", True)
     keep_going: bool = _optional("keep_going", False)
+    profile: str = "default"
     case_timeout: float = 30.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
+        if self.profile not in PROFILES:
+            raise InvalidArgument(f"`profile`={self.profile!r} is not known. Write one of {', '.join(PROFILES)}.")
         if self.max_examples < 1:
             raise InvalidArgument(f"`max_examples`={self.max_examples} runs nothing. Write at least 1.")
         if self.time_budget is not None and not self.time_budget > 0:

@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn
 from gradcheck_plus.traits import TRAITS, clashes
 
 #: The most traits of a swarm, apart from those swarms that have all of them.
-LARGEST = 40
+LARGEST = 60
 _EVERYTHING = 3
 
 

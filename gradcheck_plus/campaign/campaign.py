@@ -14,8 +14,10 @@ import msgspec
 from gradcheck_plus.campaign.distinct import MOST_FAULTS, Distinct
 from gradcheck_plus.campaign.plan import Block, Described, Outcome, Runner, Search
 from gradcheck_plus.results import CheckResult, Excused, Fault, Pairs, Verdict
+from gradcheck_plus.settings import PROFILES
 from gradcheck_plus.subjects import MODULE_SUBJECTS
 from gradcheck_plus.traits import compatible
+from gradcheck_plus.traits.impossible import impossible
 
 Progress = Callable[[Outcome, Sequence[Fault]], None]
 
@@ -78,9 +80,6 @@ class Campaign:
         """Return what is known by now."""
         verdict, reason = self._verdict()
         seconds = time.monotonic() - self.started
-        aimed = self.described.aimed
-        pairs = [p for p in self.outcome.pairs if set(aimed).issuperset(p)]
-        possible = sum(compatible(*p) for p in combinations(aimed, 2))
         return CheckResult(
             name=self.described.name,
             kind="module" if self.search.module else self.search.kind,
@@ -93,12 +92,19 @@ class Campaign:
             cases=self.outcome.counts,
             costs=self.outcome.costs,
             traits=dict(sorted(self.outcome.traits.items())),
-            pairs=Pairs(len(pairs), possible),
+            pairs=self._pairs,
             faults=sorted(self.faults, key=lambda fault: bool(fault.also_fails)),
             known=[*self._excused("known"), *self.distinct.known_of_torch(self.outcome.failures)],
             limits=self._excused("limit", "refuses"),
             volatile={"seconds": round(seconds, 3), "cases_per_second": round(self.outcome.counts.run / seconds, 1)},
         )
+
+    @property
+    def _pairs(self) -> Pairs:
+        """How many pairs of the traits that are aimed at met in a judged case, of those that can."""
+        possible = [p for p in combinations(self.described.aimed, 2) if compatible(*p) and not impossible(*p)]
+        met = {frozenset(p) for p in self.outcome.pairs}
+        return Pairs(sum(frozenset(p) in met for p in possible), len(possible))
 
     def _excused(self, *effects: str) -> list[Excused]:
         return [Excused(t, kind, role, n, source) for (t, e, kind, role, source), n in self.outcome.excused if e in effects]
@@ -126,7 +132,21 @@ class Campaign:
             return "inconclusive", f"no judged case has {', '.join(unseen)}"
         if self.interrupted:
             return "inconclusive", f"interrupted after {counts.run} cases"
+        if reason := self._unmet():
+            return "inconclusive", f"{reason}, as --profile {s.profile} wants"
         return "match", f"{counts.judged} cases judged"
+
+    def _unmet(self) -> str:
+        """Return what the profile wants and the judged cases do not have; empty if nothing."""
+        wanted, pairs = PROFILES[self.settings.profile], self._pairs
+        if self.search.module:
+            return ""
+        unseen = [t for t in self.described.aimed if not self.outcome.traits.get(t)]
+        if wanted.every_trait and unseen:
+            more = f" and {len(unseen) - 5} others" if len(unseen) > 5 else ""
+            return f"not every trait was judged: {', '.join(unseen[:5])}{more} was not"
+        few = pairs.judged < wanted.pairs * pairs.possible
+        return f"{pairs.judged} of {pairs.possible} pairs of traits were judged, not {wanted.pairs:.0%}" if few else ""
 
 
 def _unjudged(counts: Any) -> str:

@@ -15,7 +15,7 @@ from gradcheck_plus.errors import InvalidArgument, unknown
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.report.files import check_places, save, write_json, write_out
 from gradcheck_plus.results import INCONCLUSIVE, MATCH, CheckResult, Report, Tool, check_text, exit_code, headline
-from gradcheck_plus.settings import DTYPES, Settings
+from gradcheck_plus.settings import DTYPES, PROFILES, Settings
 from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of
 from gradcheck_plus.traits import TRAITS
 
@@ -76,7 +76,8 @@ def _searches(options: argparse.Namespace) -> Iterator[Search]:
     _check_names(options)
     for device in _devices(options.device):
         settings = Settings(
-            max_examples=options.max_examples,
+            max_examples=PROFILES[options.profile].max_examples if options.max_examples is None else options.max_examples,
+            profile=options.profile,
             seed=options.seed,
             time_budget=options.time_budget,
             device=device,

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gradcheck_plus.campaign.plan import Search
+from gradcheck_plus.campaign.runner import LocalRunner
 from gradcheck_plus.results import CheckResult
+from gradcheck_plus.settings import Settings
 from gradcheck_plus.subject import Kind
 from gradcheck_plus.subjects import SUBJECTS
 from gradcheck_plus.zoo import ZOO
@@ -20,6 +23,18 @@ def test_every_twin_passes(kind: Kind, target: str, contract: str, campaign: Cal
     assert [fault.message for fault in result.faults] == []
     assert result.verdict == "match"
     assert_all_is_judged(result)
+
+
+@pytest.mark.parametrize(("kind", "target", "contract"), TWINS)
+def test_five_hundred_cases_judge_every_trait_and_nearly_every_pair(
+    kind: Kind, target: str, contract: str, campaign: Callable[..., CheckResult]
+) -> None:
+    """Of those that cases aim at, and that can meet."""
+    result = campaign(kind, target, contract, max_examples=500, keep_going=True)
+
+    aimed = LocalRunner(Search(kind=kind, settings=Settings(), contract=contract, target=target)).aimed
+    assert [trait for trait in aimed if not result.traits.get(trait)] == []
+    assert result.pairs.judged >= 0.95 * result.pairs.possible
 
 
 @pytest.mark.parametrize("name", list(SUBJECTS))

@@ -13,6 +13,7 @@ from gradcheck_plus.settings import BLOCK, Settings
     [
         ({"max_examples": 0}, "`max_examples`=0 runs nothing. Write at least 1."),
         ({"max_examples": -5}, "`max_examples`=-5"),
+        ({"profile": "slow"}, "`profile`='slow' is not known. Write one of quick, default, thorough."),
         ({"time_budget": 0.0}, "`time_budget`=0.0 leaves no time. Write a positive number of seconds."),
         ({"time_budget": float("nan")}, "`time_budget`=nan"),
         ({"case_timeout": -1.0}, "`case_timeout`=-1.0 ends every case. Write a positive number of seconds."),

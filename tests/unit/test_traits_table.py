@@ -1,6 +1,7 @@
 """The trait table: what traits mean, need and exclude, and that drawn cases have them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 import pytest
 
@@ -8,6 +9,7 @@ from gradcheck_plus.case import Case
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.subject import KINDS, Kind
 from gradcheck_plus.traits import TRAITS, clashes, compatible, drawable, exact, traits
+from gradcheck_plus.traits.impossible import IMPOSSIBLE, impossible
 
 Write = Callable[..., Case]
 
@@ -66,6 +68,28 @@ def test_clashes_go_both_ways() -> None:
     assert compatible("dropout", "view")
 
 
+def test_whatever_cannot_be_aimed_at_together_has_a_reason_not_to_meet() -> None:
+    without = [(a, b) for a, b in combinations(TRAITS, 2) if not compatible(a, b) and not impossible(a, b)]
+
+    assert without == []
+
+
+def test_the_pairs_that_cannot_meet_are_pairs_of_two_drawn_traits() -> None:
+    drawn = {name for kind in KINDS for name in drawable(kind)}
+    named = {trait for some, others, _ in IMPOSSIBLE for trait in (*some, *others)}
+
+    assert named <= drawn
+    assert not any(impossible(name, name) for name in TRAITS)
+    assert impossible("eval", "dropout") == impossible("dropout", "eval") != ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_drawn_case_has_a_pair_that_cannot_meet(kind: Kind, drawn: Mapping[Kind, Sequence[Case]]) -> None:
+    met = {pair for case in drawn[kind] for pair in combinations(sorted(traits(case)), 2)}
+
+    assert [pair for pair in met if impossible(*pair)] == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_drawable_traits_are_those_of_the_kind_in_table_order(kind: Kind) -> None:
     assert list(drawable(kind)) == [t.name for t in TRAITS.values() if t.drawn and kind in t.kinds]
@@ -84,8 +108,8 @@ def test_exactness_is_lost_by_any_inexact_trait() -> None:
 
 # drawn cases ------------------------------------------------------------------------------------------------------------
 
-#: Cases of generated programs do not have them.
-ELSEWHERE = {"own-module"}
+#: Cases of generated programs do not have the first; so few have the second that it is shown by hand.
+ELSEWHERE = {"own-module", "autocast-inside"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -98,6 +122,14 @@ def test_every_trait_is_true_for_some_drawn_case_and_false_for_another(
 
     assert expected - frozenset().union(*found) == set()
     assert frozenset.intersection(*found) == frozenset()
+
+
+def test_autocast_reaches_what_bilinear_calls_and_not_what_sin_does(write: Write) -> None:
+    cast, plain, other = (write(line, autocast=dtype) for line, dtype in (
+        ("h0 = bilinear(x0)", "bfloat16"), ("h0 = bilinear(x0)", ""), ("h0 = sin(x0)", "bfloat16"),
+    ))  # fmt: skip
+
+    assert ["autocast-inside" in traits(case) for case in (cast, plain, other)] == [True, False, False]
 
 
 @pytest.mark.parametrize("kind", KINDS)
