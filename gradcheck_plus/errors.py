@@ -27,6 +27,19 @@ class Inconclusive(GradcheckPlusError, AssertionError):  # noqa: N818 - a verdic
     """A check that judged too little to say anything; its message is the reason."""
 
 
+def said(error: BaseException) -> str:
+    r"""Return what an exception says, as text that can be encoded.
+
+    Example:
+        >>> said(ValueError("caf\udce9"))
+        'caf\\udce9'
+    """
+    try:
+        return str(error).encode(errors="backslashreplace").decode()
+    except Exception:
+        return "(its message cannot be had)"
+
+
 def check_encodable(what: str, name: str) -> None:
     r"""Do nothing if a name can be written in JSON, which is UTF-8.
 

@@ -31,7 +31,11 @@ Found = tuple[Mismatch, ...]
 _MOST_TRIED = 200
 _USES = frozenset(THEMES["uses"])
 #: Other values may show a fault that is not about values, or about those only that are equal.
-_PLAINER_CAUSES = (Variation("two-calls"), *(Variation("tied-values", 0, form) for form in range(3)))
+_PLAINER_CAUSES = (
+    Variation("two-calls"),
+    *(Variation("tied-values", 0, form) for form in range(3)),
+    Variation("zero-values"),
+)
 #: Variations that are the business of a check of their own: how the result is used, and what requires grad.
 _TOLD_BY_CHECKS = _USES - {"two-calls", "called-in-a-loop", "two-backwards", "result-changed-in-place"} | {"frozen-argument"}
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case
+from gradcheck_plus.errors import said
 from gradcheck_plus.execute import checkpoint, stage, wrapper
 from gradcheck_plus.execute.build import Variant
 from gradcheck_plus.execute.device import wait
@@ -133,7 +134,7 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | N
     except BaseException as error:
         if not is_answer(error):
             raise
-        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
+        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, said(error))
         return error
     return None
 
@@ -142,11 +143,3 @@ def is_answer(error: BaseException) -> bool:
     """Is an exception the answer of the subject that it came out of, and not meant for the whole process or test?"""
     outcomes = sys.modules.get("_pytest.outcomes")  # as `pytest.fail` raises them, and pytest-timeout with it
     return not isinstance(error, (KeyboardInterrupt, *([outcomes.OutcomeException] if outcomes else [])))
-
-
-def _message(error: BaseException) -> str:
-    """Return what an exception says, as text that can be encoded."""
-    try:
-        return str(error).encode(errors="backslashreplace").decode()
-    except Exception:
-        return "(its message cannot be had)"

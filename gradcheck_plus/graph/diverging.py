@@ -11,6 +11,7 @@ import torch
 
 from gradcheck_plus.compat import forward_class, tensors
 from gradcheck_plus.divergence import Direction, Divergence, DivergenceKind
+from gradcheck_plus.errors import said
 from gradcheck_plus.graph.alignment import aligned_calls, aligned_nodes
 from gradcheck_plus.graph.comparing import Nearness, described, size
 from gradcheck_plus.graph.forward import Call, Value, passed_over
@@ -66,7 +67,8 @@ class Comparison:
         last = self._stopped_at(where) if own is None else None
         name = own or (last.name if last else type(error).__name__)
         source = source or (last.source if last else "") or ""
-        text = f"{who} alone raises {type(error).__name__}{f' at {name}' if own or last else ''}: {_first_line(error)}"
+        first = said(error).partition("\n")[0]
+        text = f"{who} alone raises {type(error).__name__}{f' at {name}' if own or last else ''}: {first}"
         direction: Direction = "backward" if where.nodes or last else "forward"
         return Divergence(name, line_of(source), direction, "raises", source, text)
 
@@ -275,10 +277,6 @@ def _innermost(error: BaseException) -> tuple[FrameType | None, str]:
 def _runs(call: Call, frame: FrameType | None) -> bool:
     """Is this the backward of the Function that was called?"""
     return frame is not None and call.function.backward.__code__ is frame.f_code
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _rule(node: Node, other: Node, slot: int) -> Divergence:

@@ -53,9 +53,7 @@ OWN = Case(
     (COTANGENT,),
     plan=Plan((("aten.mul.Tensor", 1),), ("save-on-cpu",), 2, ("segment0.linear0",), 2),
 )
-CALLED = Case(
-    Program(()), (PRIMAL,), (COTANGENT,), call=Call("masks", (Variation("zero-values", 1, 2),), "m:f", "m:g", '{"list": []}')
-)
+CALLED = replace(OWN, call=Call("values", (Variation("zero-values", 1, 2),), "m:g", "m:h", "[1]"))
 
 
 def parts(value: object) -> Iterator[msgspec.Struct]:
