@@ -1,13 +1,15 @@
 """Cases per second on one core against torch's non-reentrant checkpoint, and where the time of a case goes.
 
-    python benchmarks/rate.py [CASES] [SEED]
+    python benchmarks/rate.py [CASES] [SEED] [OPERATIONS]
 
-Imports and the first block are apart. Times are processor time, so that another process on the machine counts for nothing.
+`OPERATIONS` is a file with the names of the operations to draw from; the whole catalogue by default. Imports and the first
+block are apart. Times are processor time, so that another process on the machine counts for nothing.
 """
 
 import gc
 import sys
 import time
+from pathlib import Path
 
 from gradcheck_plus.campaign.block import generated
 from gradcheck_plus.campaign.plan import Block, Search
@@ -28,8 +30,11 @@ def clock(function, cases):
     return (time.process_time() - start) / len(cases) * 1e3
 
 
-def main(count=1000, seed=1):
-    runner = LocalRunner(Search(kind="checkpoint", settings=Settings(max_examples=count, seed=seed), target=TARGET))
+def main(count=1000, seed=1, file=""):
+    count, seed = int(count), int(seed)
+    names = tuple(Path(file).read_text(encoding="utf-8").split()) if file else None
+    settings = Settings(max_examples=count, seed=seed, operations=names)
+    runner = LocalRunner(Search(kind="checkpoint", settings=settings, target=TARGET))
     runner.block(Block(0, seed + 1, BLOCK))
     gc.collect()
     gc.freeze()  # as the worker process does: what imports made is not looked at again
@@ -64,4 +69,4 @@ def main(count=1000, seed=1):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*sys.argv[1:4])

@@ -24,9 +24,10 @@ class Divergence(msgspec.Struct, frozen=True):
         kind: what differs: a forward or one that is recomputed; in the backward, a gradient that never comes
             (``gradient-missing``), one that was handed over wrong by what is not in the reference, such as a checkpoint's own
             Function or a stage's backward (``incoming-differs``), what a node returns for the same gradients
-            (``rule-differs``), how gradients are added up (``accumulation-differs``), or, where nothing else shows, what
-            `torch.autograd.grad` returned (``result-differs``). ``raises``: one of the two raised
-            there. ``not-seen``: all operations and nodes agree, and what differs was done to a tensor after them.
+            (``rule-differs``; without a reference, from what differences give), how gradients are added up
+            (``accumulation-differs``), or, where nothing else shows, what `torch.autograd.grad` returned
+            (``result-differs``). ``raises``: one of the two raised there. ``not-seen``: all operations and nodes agree, and
+            what differs was done to a tensor after them.
         source: the place of the line, as ``path:line``; empty where it is not known.
         message: all of this in a sentence, with the figures.
     """

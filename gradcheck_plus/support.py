@@ -10,6 +10,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 __all__ = ["F", "collections", "copy", "dataclasses", "math", "nn", "torch"]
@@ -164,6 +165,145 @@ class ExpAndIndex(torch.autograd.Function):
     def backward(ctx, grad, _):
         (result,) = ctx.saved_tensors
         return grad * result / 4
+
+
+class ShiftInPlace(torch.autograd.Function):
+    """x + 1, written into the memory of x."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.add_(1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Reversed(torch.autograd.Function):
+    """x with its dimensions in the opposite order: a view."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.permute(*reversed(range(x.dim())))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.permute(*reversed(range(grad.dim())))
+
+
+class SumAndDifference(torch.autograd.Function):
+    """(x + y, x - y): asks not to be given zeros for a result that receives no gradient."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x + y, x - y
+
+    @staticmethod
+    def backward(ctx, grad_sum, grad_difference):
+        if grad_difference is None:
+            return grad_sum, grad_sum
+        if grad_sum is None:
+            return grad_difference, -grad_difference
+        return grad_sum + grad_difference, grad_sum - grad_difference
+
+
+class SortedWithRanks(torch.autograd.Function):
+    """(x in order along its last dimension, where each element came from, x): an integer result between two others."""
+
+    @staticmethod
+    def forward(ctx, x):
+        result, places = x.sort(-1)
+        ctx.save_for_backward(places)
+        ctx.mark_non_differentiable(places)
+        return result, places, x * 2
+
+    @staticmethod
+    def backward(ctx, grad_result, _, grad_double):
+        (places,) = ctx.saved_tensors
+        return grad_double * 2 + torch.zeros_like(grad_result).scatter(-1, places, grad_result)
+
+
+class Counting(nn.Module):
+    """x * weight, and counts how often it was called."""
+
+    calls: torch.Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(()))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64, device=DEVICE))
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.weight.to(x.dtype)
+
+
+class Tied(nn.Module):
+    """Two layers in submodules of their own that share their weight."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.decoder.weight = self.encoder.weight
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x).tanh())
+
+
+def spread(x):
+    """A matrix made of another: near the diagonal 1, 2, 3, ..., so that its eigenvalues and singular values lie apart."""
+    return x.sin() / 16 + x.new_tensor(range(1, x.shape[-1] + 1)).diag()
+
+
+def symmetric(x):
+    """A symmetric positive definite matrix made of another; its eigenvalues lie apart."""
+    return (spread(x) + spread(x).mT) / 2
+
+
+def doubled_row(x):
+    """A copy of x whose first row was doubled through a view."""
+    y = x.clone()
+    y[0].mul_(2)
+    return y
+
+
+def shifted_diagonal(x):
+    """A copy of x to whose diagonal its first column was added through a view, with the diagonal."""
+    y = x.clone()
+    view = y.diagonal()
+    view += x[: view.shape[0], 0]
+    return y, view * 2
+
+
+def overwritten(x):
+    """A copy of x whose last element of each row was overwritten with the first, squared."""
+    y = x.clone()
+    y[..., -1] = x[..., 0].square()
+    return y
+
+
+def shrunk(x):
+    """x halved as often as it takes until its largest element is less than 1."""
+    while x.numel() and x.detach().abs().amax().item() >= 1:
+        x = x / 2
+    return x
+
+
+def alternating(x):
+    """The sine of each row whose sum is positive, and the cosine of each other one."""
+    return torch.stack([row.sin() if row.detach().sum().item() > 0 else row.cos() for row in x.unbind(0)])
+
+
+def recomputed(function, *args):
+    """A call under torch's own checkpoint, inside whatever is checked."""
+    return torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=False)
+
+
+def recomputed_by_a_function(function, *args):
+    """A call under torch's reentrant checkpoint, inside whatever is checked."""
+    return torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=True)
 
 
 def plain_checkpoint(function, *args, **kwargs):

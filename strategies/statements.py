@@ -1,17 +1,21 @@
 """Statements: the lines of a program, each valid where it stands."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from gradcheck_plus.case import Parameter, Primal, Scalar, Spec, Statement, Value
-from gradcheck_plus.operations import CATALOGUE, Operation, applicable, render, results_of, seen_by
+from gradcheck_plus.operations import CATALOGUE, Group, Operation, applicable, render, results_of, seen_by
 from gradcheck_plus.strategies.chooser import Chooser
 from gradcheck_plus.strategies.primals import Precision
 
 #: Values stay small: a fault of this kind does not need size.
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 64, 4
-_FALLBACK = "scale"
+#: Operations of small families come nearly as often as if no family were large.
+_WEIGHTIEST = 24
+_FALLBACK, _FALLBACK_LAYER = "scale", "tanh_module"
 
 
 @dataclass
@@ -46,7 +50,7 @@ class Builder:
         self.modules: dict[tuple[str, str], tuple[str, bool]] = {}
         self.counter = 0
         self.made = 0
-        self._known: dict[Spec, tuple[Operation, ...]] = {}
+        self._known: dict[Spec, tuple[Group, ...]] = {}
 
     # choosing -------------------------------------------------------------------------------------------------------
 
@@ -67,23 +71,36 @@ class Builder:
 
     def chained(self, operand: str, segment: int, previous: str) -> str:
         """Draw one layer of an ``nn.Sequential`` on `operand`; return its result. Layers often repeat, as in real stacks."""
-        fitting = [o for o in self._fitting(operand) if o.line == "{module}({a})" and not o.in_place]
-        same = [o for o in fitting if o.name == previous]
-        operation = same[0] if same and self.c.chance(60) else self.c.pick(fitting)
+        groups = self._layers(operand)
+        same = [o for g in groups for o in g.operations if o.name == previous]
+        operation = same[0] if same and self.c.chance(60) else self._pick(groups)
         self.append(operation, (operand,), segment, share=False)
         return self.statements[segment][-1].results[0].name
 
     def chainable(self, operand: str) -> bool:
         """Is there a layer that takes this value?"""
-        return any(o.line == "{module}({a})" and not o.in_place for o in self._fitting(operand))
+        return bool(self._layers(operand))
 
-    def _fitting(self, operand: str) -> tuple[Operation, ...]:
+    def _layers(self, operand: str) -> Sequence[Group]:
+        return [g for g in self._fitting(operand) if g.layers and not g.in_place]
+
+    def _fitting(self, operand: str) -> tuple[Group, ...]:
         """Return the operations that take a value, of those whose traits may occur."""
         spec = self.values[operand].spec
         if spec not in self._known:
             every = applicable(spec, self.operations, bool(self.of.autocast), self.of.dtype)
-            self._known[spec] = tuple(o for o in every if self.c.on.issuperset(o.traits))
+            self._known[spec] = tuple(g for g in every if self.c.on.issuperset(g.traits))
         return self._known[spec]
+
+    def _pick(self, groups: Sequence[Group]) -> Operation:
+        """Draw a family, then one of its operations. Large families weigh as much as `_WEIGHTIEST` operations."""
+        sizes: dict[str, int] = {}
+        for g in groups:
+            sizes[g.family] = sizes.get(g.family, 0) + len(g.operations)
+        weights = {family: min(size, _WEIGHTIEST) for family, size in sizes.items()}
+        bounds = list(accumulate(weights.values()))
+        family = list(weights)[bisect(bounds, self.c.integer(0, 100) * bounds[-1] // 101)]
+        return self.c.pick([o for g in groups if g.family == family for o in g.operations])
 
     def _operand(self, segment: int, *, first: bool) -> str:
         scope = self.scope()
@@ -97,24 +114,24 @@ class Builder:
         The trait is drawn first, so that traits of few operations come as often as those of many.
         """
         live = self.values[operand]
-        fitting: Sequence[Operation] = [
-            o for o in self._fitting(operand) if not o.in_place or (live.fresh and live.segment == segment)
-        ]
+        groups = [g for g in self._fitting(operand) if not g.in_place or (live.fresh and live.segment == segment)]
         waiting = [n for n, v in self.values.items() if not v.uses and not v.spec.floating and v.segment < 0]
         if waiting and self.c.chance(50):
-            taking = [o for o in fitting if o.partners and _fits(o, 0, live.spec, self.values[waiting[0]].spec)]
-            fitting = taking or fitting
-        elif (themes := sorted({t for o in fitting for t in o.traits})) and self.c.chance(50 if self.c.eager else 25):
+            other = self.values[waiting[0]].spec
+            taking = [o for g in groups for o in g.operations if o.partners and _fits(o, 0, live.spec, other)]
+            if taking:
+                return self.c.pick(taking)
+        elif (themes := sorted({t for g in groups for t in g.traits})) and self.c.chance(50 if self.c.eager else 25):
             theme = self.c.pick(themes)
-            fitting = [o for o in fitting if theme in o.traits]
-        return self.c.pick(fitting) if fitting else CATALOGUE[_FALLBACK]
+            groups = [g for g in groups if theme in g.traits]
+        return self._pick(groups) if groups else CATALOGUE[_FALLBACK]
 
     def _again(self, operand: str) -> Operation | None:
         """Draw an operation whose module is there already and takes this value too, so that modules are shared."""
         if not self.modules or "tied-parameter" not in self.c.on or not self.c.chance(35):
             return None
         known = {name for name, _ in self.modules}
-        fitting = [o for o in self._fitting(operand) if o.name in known and not o.in_place]
+        fitting = [o for g in self._fitting(operand) if not g.in_place for o in g.operations if o.name in known]
         return self.c.pick(fitting) if fitting else None
 
     def _partners(self, operation: Operation, operand: str, segment: int) -> tuple[str, ...] | None:
@@ -123,6 +140,8 @@ class Builder:
         drawn: list[str] = []
         for position, partner in enumerate(operation.partners):
             options = [n for n, v in self.values.items() if v.alive and self._fits(operation, position, seen, v.spec)]
+            if operation.in_place:  # what it is about to change may be saved for the backward
+                options = [n for n in options if n != operand]
             tied = "tied-parameter" in self.c.on and self.c.chance(60)
             options += [p.name for p in self.parameters if tied and self._fits(operation, position, seen, self._spec(p))]
             made = Spec(partner.fresh(seen), self.of.dtype, requires_grad=True) if partner.fresh else None
@@ -180,7 +199,7 @@ class Builder:
         attributes: dict[str, Scalar] = {k: self.c.pick(choices(seen)) for k, choices in operation.attributes.items()}
         results = results_of(operation, specs, attributes, autocast=self.of.autocast)
         if any(Spec(tuple(shape)).size > _MOST_ELEMENTS or len(shape) > _MOST_DIMENSIONS for shape, _ in results):
-            self.append(CATALOGUE[_FALLBACK], operands[:1], segment)
+            self.append(CATALOGUE[_FALLBACK if share else _FALLBACK_LAYER], operands[:1], segment, share=share)
             return
         setup = render(operation.setup, operands, specs, attributes) if operation.setup else ""
         module, owner, frozen = self._module(operation, setup, share=share) if setup else ("", True, False)

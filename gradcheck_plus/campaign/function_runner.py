@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import msgspec
 from hypothesis.strategies import SearchStrategy
 
-from gradcheck_plus.campaign.about import not_seen
 from gradcheck_plus.campaign.block import case_of, run_block
 from gradcheck_plus.campaign.inflight import Inflight
 from gradcheck_plus.campaign.judging import Verdict
@@ -17,6 +16,7 @@ from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.functions.checks import CHECKS
 from gradcheck_plus.functions.judging import Tested
+from gradcheck_plus.functions.localising import first_divergence
 from gradcheck_plus.functions.variations import THEMES
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.repro.calls import call_repro
@@ -110,13 +110,13 @@ class FunctionRunner:
             return shrinker.run(failure.case)
 
     def inspect(self, case: Case, mismatch: Mismatch) -> Inspected:
-        """Return the standalone program. A function is one node, so there is nothing to tell apart inside."""
+        """Return the standalone program, and where the function parts from its reference."""
         self.inflight.write("inspect", 0, 0)
         assert case.call is not None
         with single_thread():
             s = self.search
             program = call_repro(case, mismatch, self.tested, target=s.target, reference=s.reference)
-            return Inspected(program=program, divergence=not_seen(case, mismatch))
+            return Inspected(program=program, divergence=first_divergence(self.tested, case.call, mismatch))
 
 
 class _Shrinker:

@@ -20,10 +20,17 @@ def _selftest(options: argparse.Namespace) -> int:
     return selftest(options)
 
 
+def _trace(options: argparse.Namespace) -> int:
+    from gradcheck_plus.cli.tracing import trace  # which runs its target in this process, and so imports torch
+
+    return trace(options)
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "check": check,
     "demo": _demo,
     "list": show,
     "replay": replay,
     "selftest": _selftest,
+    "trace": _trace,
 }

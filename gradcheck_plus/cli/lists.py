@@ -36,9 +36,9 @@ def _checks() -> Iterator[Row]:
 
 
 def _subjects() -> Iterator[Row]:
-    yield ("name", "kind", "contract", "target", "what it is")
+    yield ("name", "kind", "contract", "target", "what it is", "here")
     for s in SUBJECTS.values():
-        yield (s.name, s.kind, s.contract, s.subject.target, s.doc)
+        yield (s.name, s.kind, s.contract, s.subject.target, s.doc, s.missing or "yes")
 
 
 def _contracts() -> Iterator[Row]:

@@ -11,6 +11,10 @@ _CODES = (
     "Exit codes: 0 nothing wrong, 1 a fault, 2 the call is wrong (the message says what to write instead), 3 inconclusive, "
     "4 the tool itself failed."
 )
+_TRACE_CODES = (
+    "Exit codes: 0 shown, and the runs agree; 1 with --against, they part; 2 the call is wrong (the message says what to write "
+    "instead), or TARGET raises; 3 interrupted, or --against has nothing in common with it; 4 the tool itself failed."
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _check(commands.add_parser("check", help="search for a case on which an implementation and plain autograd part"))
     _replay(commands.add_parser("replay", help="run cases that were found again", epilog=_CODES))
+    _trace(commands.add_parser("trace", help="show every node of a backward, or where two runs part", epilog=_TRACE_CODES))
     _list(commands.add_parser("list", help="show the operations, traits, subjects or contracts"))
     _selftest(
         commands.add_parser(
@@ -125,6 +130,28 @@ def _replay(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", metavar="TARGET", help="run the case under this implementation instead")
     command.add_argument("--case-timeout", type=float, default=30.0, metavar="SECONDS", help="default: 30")
     command.add_argument("-v", "--verbose", action="store_true", help="show the programs")
+
+
+def _trace(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "target",
+        metavar="TARGET",
+        help="a callable without arguments that returns outputs or a loss, or that runs the backward itself: " + _TARGET,
+    )
+    command.add_argument(
+        "--against", metavar="TARGET", help="a reference: say where TARGET parts from it first, and show both side by side"
+    )
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="of the random numbers of each run (default: 0)")
+    shown = command.add_argument_group("which nodes are shown")
+    shown.add_argument("--node", metavar="TEXT", help="those with this in their name, such as addmm")
+    shown.add_argument("--module", metavar="PATH", help="those of this module and of all in it, such as layers.0")
+    shown.add_argument("--leaves", action="store_true", help="those that add to the .grad of a leaf")
+    shown.add_argument("--from", dest="first", type=int, default=0, metavar="N", help="from this index on")
+    shown.add_argument("--to", dest="last", type=int, metavar="N", help="up to this index")
+    shown.add_argument("--nonfinite", action="store_true", help="those that received or returned an infinity or NaN")
+    output = command.add_argument_group("what is written")
+    output.add_argument("--json", metavar="FILE", help="write what is shown as JSON; - is standard output, without the table")
+    output.add_argument("--svg", metavar="FILE", help="write what is shown as a picture, folded by module")
 
 
 def _list(command: argparse.ArgumentParser) -> None:

@@ -54,7 +54,8 @@ def _drawn(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
     drawn = tape.draw(lambda: args[0])
     if changes_operand(func):
         return args[0].copy_(drawn)
-    return drawn.to(args[0].dtype) if args and isinstance(args[0], torch.Tensor) and drawn.is_floating_point() else drawn
+    dtype = args[0].dtype if args and isinstance(args[0], torch.Tensor) else kwargs.get("dtype")
+    return drawn.to(dtype) if dtype is not None and drawn.is_floating_point() else drawn
 
 
 def _rrelu(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:

@@ -34,6 +34,9 @@ _PASSED_OVER = (
     support.__file__,
 )
 
+#: What called this is no part of what is recorded: a graph that a reentrant checkpoint makes in the backward has no line.
+_RECORDS_CALLABLES = str(Path(__file__).parent / "tracing.py")
+
 
 @dataclass(frozen=True, eq=False)
 class Value:
@@ -242,9 +245,9 @@ def passed_over(frame: FrameType) -> bool:
 
 
 def _source() -> str | None:
-    """Return the innermost line that is neither torch's nor ours."""
+    """Return the innermost line that is neither torch's nor ours; of a callable that is recorded, only lines within it."""
     frame: FrameType | None = sys._getframe(3)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != _RECORDS_CALLABLES:
         if not passed_over(frame):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back

@@ -25,9 +25,11 @@ class Gradient(msgspec.Struct, frozen=True):
         Example:
             >>> print(Gradient((2, 3), "float32", 1.5, 0))
             float32[2, 3] |1.5|
+            >>> print(Gradient((2, 3), "float32", None, 1))
+            float32[2, 3] (1 of 6 not finite)
         """
-        odd = f" ({self.nonfinite} not finite)" if self.nonfinite else ""
-        return f"{self.dtype}{list(self.shape)} |{math.inf if self.norm is None else self.norm:.4g}|{odd}"
+        size = f"|{self.norm:.4g}|" if self.norm is not None else f"({self.nonfinite} of {math.prod(self.shape)} not finite)"
+        return f"{self.dtype}{list(self.shape)} {size}"
 
 
 Gradients = tuple[Gradient | None, ...]

@@ -6,23 +6,43 @@ it below.
 
 from gradcheck_plus.operations import (
     attention,
+    binary,
     casts,
     control,
     convolution,
+    fft,
     functions,
+    images,
     indexing,
     inplace,
     joining,
+    layers,
+    linalg,
     linear,
     losses,
     normalisation,
+    padding,
     pointwise,
+    pooling,
     random,
     recurrent,
     reductions,
+    shapes,
+    special,
+    state,
     views,
 )
-from gradcheck_plus.operations.entry import CATALOGUE, Operation, Partner, applicable, register, render, results_of, seen_by
+from gradcheck_plus.operations.entry import (
+    CATALOGUE,
+    Group,
+    Operation,
+    Partner,
+    applicable,
+    register,
+    render,
+    results_of,
+    seen_by,
+)
 
 for _family in (
     pointwise,
@@ -41,8 +61,18 @@ for _family in (
     casts,
     control,
     functions,
+    binary,
+    special,
+    shapes,
+    linalg,
+    fft,
+    pooling,
+    padding,
+    images,
+    layers,
+    state,
 ):
     for _operation in _family.OPERATIONS:
         register(_operation)
 
-__all__ = ["CATALOGUE", "Operation", "Partner", "applicable", "register", "render", "results_of", "seen_by"]
+__all__ = ["CATALOGUE", "Group", "Operation", "Partner", "applicable", "register", "render", "results_of", "seen_by"]

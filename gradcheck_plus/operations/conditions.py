@@ -59,6 +59,21 @@ def filled_last(a: Spec) -> bool:
     return a.rank > 0 and a.last > 0
 
 
+def filled(a: Spec) -> bool:
+    """Accept values that have elements."""
+    return a.size > 0
+
+
+def filled_first(a: Spec) -> bool:
+    """Accept values whose first dimension has elements."""
+    return a.rank > 0 and a.shape[0] > 0
+
+
+def images(*ranks: int) -> Accepts:
+    """Accept channels of something, with or without a batch of them. Only the batch may be empty."""
+    return lambda a: a.rank in ranks and 0 not in a.shape[a.rank > 2 :]
+
+
 def one_of(*choices: Scalar) -> Callable[[Spec], Sequence[Scalar]]:
     """Choose one of these, whatever the operand."""
     return lambda a: choices
@@ -175,9 +190,16 @@ def mask(a: Spec, b: Spec) -> bool:
     return b.dtype == "bool" and b.rank <= a.rank and b.shape == a.shape[a.rank - b.rank :]
 
 
+def weight(shape: Callable[[Spec], Shape]) -> Partner:
+    """A tensor of a shape that the first operand says, of the same dtype."""
+    return Partner(lambda a, b: b.shape == shape(a) and b.dtype == a.dtype != "float", fresh=shape)
+
+
 INTO = Partner(broadcast_into, fresh=lambda a: a.shape[-1:])
 ROW = Partner(broadcastable, fresh=lambda a: a.shape[-1:])
 FULL = Partner(broadcastable, fresh=lambda a: a.shape)
 TWIN = Partner(alike, fresh=lambda a: a.shape)
 INDICES = Partner(indices)
 MASK = Partner(mask)
+ROWS = both(rank(2), wide_last)
+P: dict[str, Callable[[Spec], Sequence[Scalar]]] = {"p": one_of(0.5, 0.2)}

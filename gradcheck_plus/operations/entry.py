@@ -193,19 +193,34 @@ def register(operation: Operation) -> Operation:
     return CATALOGUE.add(operation)
 
 
+@dataclass(frozen=True)
+class Group:
+    """Operations of one family with the same traits, all in place or none, all of them layers or none.
+
+    A layer is a module that is called with one operand, so that it can stand in an ``nn.Sequential``.
+    """
+
+    family: str
+    traits: tuple[str, ...]
+    in_place: bool
+    layers: bool
+    operations: tuple[Operation, ...]
+
+
 @lru_cache(maxsize=8192)
 def applicable(
     spec: Spec,
     names: frozenset[str] | None,
     autocast: bool,  # noqa: FBT001
     parameters: str = "",
-) -> tuple[Operation, ...]:
-    """Return the operations that take `spec`, of those named or of all.
+) -> tuple[Group, ...]:
+    """Return the operations that take `spec`, of those named or of all, in groups.
 
     `autocast` and `parameters` are those of `Operation.takes`.
     """
-    return tuple(
-        operation
-        for operation in CATALOGUE.values()
-        if (names is None or operation.name in names) and operation.takes(spec, autocast=autocast, parameters=parameters)
-    )
+    found: dict[tuple[str, tuple[str, ...], bool, bool], list[Operation]] = {}
+    for operation in CATALOGUE.values():
+        if (names is None or operation.name in names) and operation.takes(spec, autocast=autocast, parameters=parameters):
+            key = (operation.family, operation.traits, operation.in_place, operation.line == "{module}({a})")
+            found.setdefault(key, []).append(operation)
+    return tuple(Group(*key, tuple(operations)) for key, operations in found.items())

@@ -1,8 +1,9 @@
 """Correct `torch.autograd.Function`s, as users write them; `gradcheck_plus.support` holds their source."""
 
 from gradcheck_plus.case import Spec
-from gradcheck_plus.operations.conditions import TWIN, twice
+from gradcheck_plus.operations.conditions import TWIN, at_least, filled_last, shaped, twice
 from gradcheck_plus.operations.entry import Operation, Partner
+from gradcheck_plus.operations.tables import functions
 
 _FAMILY = "functions"
 _TRAITS = ("custom-function",)
@@ -29,5 +30,31 @@ OPERATIONS = (
     Operation(
         "exp_and_index", _FAMILY, "ExpAndIndex.apply({a})", saves_result=True, autocast="free", elementwise=True,
         results=lambda specs, k: ((specs[0].shape, specs[0].dtype), ((), "int64")), traits=(*_TRAITS, "integer-value"),
+    ),
+    *functions(
+        _FAMILY, {
+            "shift_in_place_": "ShiftInPlace.apply({a})",
+        },
+        in_place=True, traits=("in-place", "custom-function"), elementwise=True, empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "reversed": "Reversed.apply({a})",
+        },
+        traits=("custom-function", "view"), accepts=at_least(1), results=shaped(lambda shape, k: shape[::-1]),
+        empty=True, strided=True, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "sum_and_difference": "SumAndDifference.apply({a}, {b})",
+        },
+        traits=("custom-function", "several-results"), partners=(TWIN,), results=twice, empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "sorted_with_ranks": "SortedWithRanks.apply({a})",
+        },
+        traits=("custom-function", "several-results", "integer-value"), accepts=filled_last, results=lambda specs,
+        k: ((specs[0].shape, specs[0].dtype), (specs[0].shape, "int64"), (specs[0].shape, specs[0].dtype)), empty=True,
     ),
 )  # fmt: skip

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from gradcheck_plus.case import Spec
 from gradcheck_plus.case.program import Shape
-from gradcheck_plus.operations.conditions import TWIN, at_least, even_last, filled_last, wide_last
+from gradcheck_plus.operations.conditions import TWIN, at_least, even_last, filled_last, rank, twice, wide_last
 from gradcheck_plus.operations.entry import Attributes, Operation, Partner, Results
+from gradcheck_plus.operations.tables import functions
 
 _FAMILY = "joining"
 _SEVERAL = ("several-results",)
@@ -80,5 +81,103 @@ OPERATIONS = (
     Operation(
         "sort", _FAMILY, "{a}.sort(-1)", accepts=filled_last, traits=(*_SEVERAL, "integer-value"), empty=True,
         results=lambda specs, k: ((specs[0].shape, specs[0].dtype), (specs[0].shape, "int64")),
+    ),
+    *functions(
+        _FAMILY, {
+            "unsafe_chunk": "{a}.unsafe_chunk(2, -1)",
+            "split_equal": "{a}.split({a.last} // 2, -1)",
+            "unsafe_split": "{a}.unsafe_split({a.last} // 2, -1)",
+        },
+        traits=("several-results",), accepts=even_last, results=_halves, empty=True, strided=True, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "split_with_sizes": "{a}.split_with_sizes([1, {a.last} - 1], -1)",
+            "unsafe_split_with_sizes": "{a}.unsafe_split_with_sizes([1, {a.last} - 1], -1)",
+        },
+        traits=("several-results",), accepts=wide_last, results=_first_and_rest, empty=True, strided=True, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "array_split": "torch.tensor_split({a}, [({a.shape[0]} + 1) // 2])",
+        },
+        traits=("several-results",), accepts=lambda a: a.rank > 1 and a.shape[0] > 1, results=_upper_and_lower,
+        empty=True, uses=2, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "vsplit": "{a}.vsplit(2)",
+        },
+        traits=("several-results",), accepts=lambda a: a.rank > 1 and a.shape[0] in (2, 4), results=_upper_and_lower,
+        empty=True, uses=2, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "hsplit": "{a}.hsplit(2)",
+        },
+        traits=("several-results",), accepts=lambda a: a.rank == 2 and even_last(a), results=_halves, empty=True,
+        strided=True, uses=2, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "dsplit": "{a}.dsplit(2)",
+        },
+        traits=("several-results",), accepts=lambda a: a.rank == 3 and even_last(a), results=_halves, empty=True,
+        strided=True, uses=2, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "concat": "torch.concat([{a}, {b}])",
+            "concatenate": "torch.concatenate([{a}, {b}])",
+        },
+        partners=(TWIN,), accepts=at_least(1), results=lambda specs,
+        k: (((2 * specs[0].shape[0], *specs[0].shape[1:]), specs[0].dtype),), empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "vstack": "torch.vstack([{a}, {b}])",
+        },
+        partners=(TWIN,), accepts=at_least(2), results=lambda specs,
+        k: (((2 * specs[0].shape[0], *specs[0].shape[1:]), specs[0].dtype),), empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "column_stack": "torch.column_stack([{a}, {b}])",
+        },
+        partners=(TWIN,), accepts=rank(1), results=lambda specs, k: (((specs[0].size, 2), specs[0].dtype),), empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "dstack": "torch.dstack([{a}, {b}])",
+        },
+        partners=(TWIN,), accepts=rank(2), results=lambda specs, k: (((*specs[0].shape, 2), specs[0].dtype),),
+        empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "block_diag": "torch.block_diag({a}, {b})",
+        },
+        partners=(TWIN,), accepts=rank(2), results=lambda specs,
+        k: (((2 * specs[0].shape[0], 2 * specs[0].shape[1]), specs[0].dtype),), empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "cartesian_prod": "torch.cartesian_prod({a}, {b})",
+        },
+        partners=(TWIN,), accepts=rank(1), results=lambda specs, k: (((specs[0].size ** 2, 2), specs[0].dtype),),
+        empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "meshgrid": 'torch.meshgrid({a}, {a}.sin(), indexing="ij")',
+        },
+        traits=("several-results",), accepts=rank(1), results=lambda specs,
+        k: ((specs[0].shape * 2, specs[0].dtype),) * 2, empty=True, strided=True, uses=2, view=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "broadcast_tensors": "torch.broadcast_tensors({a}, {a}.sin())",
+        },
+        traits=("several-results",), accepts=rank(2), results=twice, empty=True, view=True,
     ),
 )  # fmt: skip

@@ -4,8 +4,20 @@ from collections.abc import Sequence
 
 from gradcheck_plus.case import Scalar, Spec
 from gradcheck_plus.case.program import Shape
-from gradcheck_plus.operations.conditions import always, filled_last, index, one_of, rank, shaped, wide_last
+from gradcheck_plus.operations.conditions import (
+    TWIN,
+    always,
+    filled_last,
+    index,
+    one_of,
+    rank,
+    scalar,
+    shaped,
+    weight,
+    wide_last,
+)
 from gradcheck_plus.operations.entry import Attributes, Operation, Partner, Results
+from gradcheck_plus.operations.tables import functions, layers
 
 _FAMILY = "linear"
 
@@ -45,6 +57,7 @@ def _outer(specs: Sequence[Spec], _: Attributes) -> Results:
     return (((specs[0].size, specs[1].size), specs[0].dtype),)
 
 
+_ACROSS, _DOWN = weight(lambda a: a.shape[-1:]), weight(lambda a: a.shape[:1])
 _SQUARE, _BATCH, _BIAS = _of(2), _of(3), Partner(_bias, fresh=lambda a: a.shape)
 
 OPERATIONS = (
@@ -92,5 +105,83 @@ OPERATIONS = (
     Operation(
         "bilinear", _FAMILY, "{module}({a}, {a})", setup="nn.Bilinear({a.last}, {a.last}, 2)", accepts=filled_last, empty=True,
         results=shaped(lambda shape, _: (*shape[:-1], 2)), trainable=True, uses=2,
+    ),
+    *functions(
+        _FAMILY, {
+            "mm": "torch.mm({a}, {b})",
+        },
+        accepts=rank(2), partners=(_SQUARE,), autocast="low", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "tensordot": "torch.tensordot({a}, {b}, 1)",
+        },
+        accepts=rank(2), partners=(_SQUARE,), autocast="free", empty=True, inner_view=always,
+    ),
+    *functions(
+        _FAMILY, {
+            "mv": "torch.mv({a}, {b})",
+        },
+        accepts=rank(2), partners=(_ACROSS,), results=shaped(lambda shape, k: shape[:1]), autocast="free", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "addmv": "torch.addmv({c}, {a}, {b}, beta=0.5)",
+        },
+        accepts=rank(2), partners=(_ACROSS, _DOWN), results=shaped(lambda shape, k: shape[:1]), autocast="free", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "addr": "torch.addr({a}, {c}, {b}, alpha=0.5)",
+        },
+        accepts=rank(2), partners=(_ACROSS, _DOWN), autocast="free", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "dot": "torch.dot({a}, {b})",
+            "vdot": "torch.vdot({a}, {b})",
+        },
+        accepts=rank(1), partners=(TWIN,), results=scalar, empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "inner": "torch.inner({a}, {b})",
+        },
+        accepts=rank(1), partners=(TWIN,), results=scalar, empty=True, inner_view=always,
+    ),
+    *functions(
+        _FAMILY, {
+            "ger": "torch.ger({a}, {b})",
+        },
+        accepts=rank(1), partners=(TWIN,), results=lambda specs, k: (((specs[0].size, specs[0].size), specs[0].dtype),),
+        empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "kron": "torch.kron({a}, {b})",
+        },
+        accepts=rank(1), partners=(TWIN,), results=lambda specs, k: (((specs[0].size ** 2,), specs[0].dtype),),
+        empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "addbmm": "torch.addbmm(torch.zeros_like({a}[0]), {a}, {b})",
+        },
+        accepts=rank(3), partners=(_BATCH,), results=shaped(lambda shape, k: shape[1:]), autocast="low",
+    ),
+    *functions(
+        _FAMILY, {
+            "functional_bilinear": "F.bilinear({a}, {a}, {b})",
+        },
+        accepts=filled_last, results=shaped(lambda shape, _: (*shape[:-1], 2)),
+        partners=(weight(lambda a: (2, a.last, a.last)),),
+        empty=True, inner_view=always, uses=2,
+    ),
+    *layers(
+        _FAMILY, {
+            "linear_parametrised": "nn.utils.parametrizations.weight_norm(nn.Linear({a.last}, 2))",
+        },
+        accepts=filled_last, results=shaped(lambda shape, _: (*shape[:-1], 2)), autocast="low", empty=True,
+        inner_view=always, trainable=True,
     ),
 )  # fmt: skip

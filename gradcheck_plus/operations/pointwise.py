@@ -3,6 +3,7 @@
 from gradcheck_plus.case import Spec
 from gradcheck_plus.operations.conditions import FULL, INTO, ROW, TWIN, even_last, one_of, shaped, together
 from gradcheck_plus.operations.entry import Autocast, Operation, Partner
+from gradcheck_plus.operations.tables import functions
 
 _FAMILY = "pointwise"
 
@@ -83,4 +84,88 @@ OPERATIONS = (
     _binary("logaddexp", "torch.logaddexp({a}, {b})", FULL),
     _binary("lerp", "torch.lerp({a}, {b}, 0.3)", TWIN),
     _binary("addcmul", "torch.addcmul({a}, {b}, {c}, value=0.5)", INTO, INTO, autocast="free"),
+    *functions(
+        _FAMILY, {
+            "acos": "torch.acos({a} / 300)",
+            "asin": "torch.asin({a} / 300)",
+            "cosh": "torch.cosh({a} * 0.125)",
+            "sinh": "torch.sinh({a} * 0.125)",
+            "erfinv": "torch.erfinv({a} / 300)",
+            "log": "torch.log({a}.abs() + 0.5)",
+            "log2": "torch.log2({a}.abs() + 0.5)",
+            "log10": "torch.log10({a}.abs() + 0.5)",
+            "float_power": "torch.float_power({a}, 2).to({a}.dtype)",
+        },
+        autocast="free", elementwise=True, empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "acosh": "torch.acosh({a}.abs() + 1.5)",
+            "asinh": "torch.asinh({a})",
+            "atanh": "torch.atanh({a} / 300)",
+            "erfc": "torch.erfc({a})",
+            "sinc": "torch.sinc({a} / 8)",
+            "deg2rad": "torch.deg2rad({a} * 16)",
+            "rad2deg": "torch.rad2deg({a} / 16)",
+            "frac": "torch.frac({a})",
+            "nan_to_num": "torch.nan_to_num({a})",
+            "clamp_min": "{a}.clamp_min(-1.5)",
+            "clamp_max": "{a}.clamp_max(1.5)",
+            "clip": "torch.clip({a}, max=1.5)",
+            "fmod": "torch.fmod({a}, 1.25)",
+            "remainder": "torch.remainder({a}, 1.25)",
+            "rsub": "1 - {a}",
+            "relu6": "F.relu6({a})",
+            "hardsigmoid": "F.hardsigmoid({a})",
+            "hardshrink": "F.hardshrink({a})",
+            "softshrink": "F.softshrink({a})",
+            "threshold": "F.threshold({a}, 0.1, 20.0)",
+            "frexp": "torch.frexp({a}).mantissa",
+            "true_divide": "torch.true_divide({a}, 3)",
+            "copy": "torch.empty_like({a}).copy_({a})",
+            "to_copy": "{a}.to({a}.dtype, copy=True)",
+        },
+        elementwise=True, empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "tan": "torch.tan({a}.sin())",
+            "expm1": "torch.expm1({a} * 0.125)",
+            "rsqrt": "torch.rsqrt({a}.abs() + 0.5)",
+        },
+        autocast="free", elementwise=True, empty=True, saves_result=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "exp2": "torch.exp2({a} * 0.125)",
+            "ldexp": "torch.ldexp({a}, {a}.new_tensor(2))",
+        },
+        elementwise=True, empty=True, saves_result=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "ceil": "{a} - torch.ceil({a}).sin()",
+            "floor": "{a} + torch.floor({a}) / 4",
+            "round": "{a} - torch.round({a}) / 4",
+            "trunc": "{a} + torch.trunc({a}) / 4",
+            "sign": "{a} * torch.sign({a})",
+            "sgn": "{a} * torch.sgn({a})",
+            "softsign": "F.softsign({a})",
+            "tanhshrink": "F.tanhshrink({a})",
+        },
+        empty=True, uses=2,
+    ),
+    *functions(
+        _FAMILY, {
+            "celu": "F.celu({a})",
+            "selu": "F.selu({a})",
+        },
+        autocast="free", empty=True,
+    ),
+    *functions(
+        _FAMILY, {
+            "gelu_tanh": 'F.gelu({a}, approximate="tanh")',
+        },
+        empty=True,
+    ),
 )  # fmt: skip

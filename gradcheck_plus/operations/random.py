@@ -11,10 +11,12 @@ _P: dict[str, Callable[[Spec], Sequence[Scalar]]] = {"p": one_of(0.5, 0.2)}
 _RANDOM = ("random",)
 
 
-def _dropout(name: str, line: str, *, setup: str = "", accepts: Accepts = lambda a: True) -> Operation:
+def _dropout(
+    name: str, line: str, *, setup: str = "", accepts: Accepts = lambda a: True, inner_view: Accepts = lambda a: False
+) -> Operation:
     return Operation(
         name, _FAMILY, line, setup=setup, accepts=accepts, attributes=_P, view=True, empty=True, elementwise=True,
-        traits=("dropout",),
+        inner_view=inner_view, traits=("dropout",),
     )  # fmt: skip
 
 
@@ -25,7 +27,7 @@ def _not_float16(a: Spec) -> bool:
 OPERATIONS = (
     _dropout("dropout", "{module}({a})", setup="nn.Dropout({p})"),
     _dropout("functional_dropout", "F.dropout({a}, {p}, training=self.training)"),
-    _dropout("dropout1d", "{module}({a})", setup="nn.Dropout1d({p})", accepts=rank(2, 3)),
+    _dropout("dropout1d", "{module}({a})", setup="nn.Dropout1d({p})", accepts=rank(2, 3), inner_view=rank(2)),
     _dropout("dropout2d", "{module}({a})", setup="nn.Dropout2d({p})", accepts=rank(4)),
     _dropout("feature_dropout", "torch.feature_dropout({a}, {p}, self.training)", accepts=at_least(2)),
     _dropout("alpha_dropout", "{module}({a})", setup="nn.AlphaDropout({p})"),

@@ -62,14 +62,23 @@ def check_places(*, json: str | None, out: str | None) -> None:
         InvalidArgument: a place cannot be written to.
     """
     if json and json != "-":
-        path = Path(json)
-        if path.is_dir():
-            raise InvalidArgument(f"`json`={json!r} is a folder. Write the path of a file.")
-        if not _special(path):
-            _check_folder("json", json, path.resolve().parent)
+        check_file("json", json)
     if out:
         check_encodable("out", out)
         _check_folder("out", out, Path(out).resolve())
+
+
+def check_file(option: str, given: str) -> None:
+    """Do nothing if a file can be written.
+
+    Raises:
+        InvalidArgument: it cannot; the message names the option.
+    """
+    path = Path(given)
+    if path.is_dir():
+        raise InvalidArgument(f"`{option}`={given!r} is a folder. Write the path of a file.")
+    if not _special(path):
+        _check_folder(option, given, path.resolve().parent)
 
 
 def _check_folder(option: str, given: str, folder: Path) -> None:

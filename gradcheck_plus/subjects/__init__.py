@@ -121,6 +121,8 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
     """
     for builtin in SUBJECTS.values():
         if builtin.kind == kind and builtin.call is call:
+            if builtin.missing:
+                raise InvalidArgument(f"`subject`={builtin.name!r}: {builtin.missing}.")
             made = builtin.subject
             return replace(made, name=name or made.name, contract=contract or made.contract, target=target or made.target)
     _check_signature(kind, call, target)

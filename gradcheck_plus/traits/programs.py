@@ -45,9 +45,23 @@ TABLE = (
         lambda f: "batch-norm" in f.operation_traits and f.environment.train,
         "pytorch/pytorch#96136, pytorch/pytorch#62471",
     ),
+    Trait(
+        "counted-calls",
+        "a module counts its calls",
+        _operation("counted-calls"),
+        "pytorch/pytorch#96136",
+    ),
+    Trait(
+        "state-in-result",
+        "a module's result depends on state that every forward changes",
+        lambda f: "state-in-result" in f.operation_traits and f.environment.train,
+        CHECKPOINT_DOCS,
+    ),
+    Trait("inner-checkpoint", "torch's own checkpoint inside the function", _operation("inner-checkpoint")),
     Trait("recurrent", "a recurrent layer", _operation("recurrent")),
     Trait("nested-module", "a module inside a module", _operation("nested-module")),
     Trait("in-place", "a value is changed in place", _operation("in-place"), "pytorch/pytorch#36383"),
+    Trait("in-place-view", "a view of what was made inside is changed in place", _operation("in-place-view")),
     Trait("view", "a view inside the function", _operation("view"), "pytorch/pytorch#26546"),
     Trait(
         "several-results",

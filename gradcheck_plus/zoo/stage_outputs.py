@@ -124,7 +124,7 @@ plant(
 plant(
     "outputs-detached-in-place",
     outputs_detached_in_place,
-    trigger="view-output",
+    trigger="view-output | passthrough-output",
     source="pytorch/pytorch#142229, pytorch/pytorch#142237",
 )
 plant(

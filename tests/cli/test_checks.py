@@ -35,6 +35,7 @@ def checks(out: Path) -> Any:
         ("checkpoint", "my_checkpoints.py:plain", "plain"),
         ("checkpoint", "my_checkpoints:instance", "Instance"),
         ("checkpoint", "my_checkpoints:wraps_torch", "wraps_torch"),
+        ("wrapper", "my_checkpoints:wraps", "wraps"),
         ("stage-backward", "my_stages:plain", "plain"),
     ],
 )
@@ -64,6 +65,8 @@ def test_a_right_implementation_passes_and_leaves_the_report_only(
         ("checkpoint", "my_checkpoints:returns_text", ("structure", "")),
         ("checkpoint", "my_checkpoints:returns_object", ("structure", "")),
         ("checkpoint", "my_checkpoints:draws_anew", ("not-repeatable", "")),
+        ("wrapper", "my_checkpoints:Prefixed", ("state", "")),
+        ("wrapper", "my_checkpoints:wraps_nothing", ("raises", "TypeError")),
         ("stage-backward", "my_stages:forgets", ("presence", "")),
     ],
 )

@@ -27,6 +27,7 @@ Command = Callable[..., CompletedProcess[str]]
         "--version",
         "check --help",
         "check checkpoint --help",
+        "trace --help",
         "check frobnicate",
         "list traits",
         "check checkpoint x:y --dtype z",

@@ -20,7 +20,8 @@ warnings.simplefilter("ignore")
 for program in json.load(sys.stdin):
     child = os.fork()
     if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
             exec(compile(program, "<finding>", "exec"), {"__name__": "__main__"})
         except BaseException as error:

@@ -18,7 +18,7 @@ TWINS = sorted({(entry.kind, entry.twin_target, entry.contract) for entry in ZOO
 
 @pytest.mark.parametrize(("kind", "target", "contract"), TWINS)
 def test_every_twin_passes(kind: Kind, target: str, contract: str, campaign: Callable[..., CheckResult]) -> None:
-    result = campaign(kind, target, contract, max_examples=500, keep_going=True)
+    result = campaign(kind, target, contract, max_examples=300 if kind == "wrapper" else 500, keep_going=True)
 
     assert [fault.message for fault in result.faults] == []
     assert result.verdict == "match"
@@ -40,8 +40,11 @@ def test_five_hundred_cases_judge_every_trait_and_nearly_every_pair(
 @pytest.mark.parametrize("name", list(SUBJECTS))
 def test_every_built_in_subject_keeps_its_contract(name: str, campaign: Callable[..., CheckResult]) -> None:
     entry = SUBJECTS[name]
+    if entry.missing:
+        pytest.skip(entry.missing)
+    cases = 300 if entry.compared else 100
 
-    result = campaign(entry.kind, entry.subject.target, entry.contract, max_examples=300, keep_going=True)
+    result = campaign(entry.kind, entry.subject.target, entry.contract, max_examples=cases, keep_going=True)
 
     assert [fault.message for fault in result.faults] == []
     assert result.verdict == "match"

@@ -9,6 +9,7 @@ import functools
 import itertools
 import re
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -192,6 +193,10 @@ OTHERS = (
     Spec((), "python"),
 )
 CONSTANTS = (2, 0.5, None, True)
+#: How many shapes are tried of a dtype other than float32, and under autocast.
+FEW = 3
+#: How many combinations of partners and attributes are tried of one shape; each shape goes on with the next ones.
+MOST = 6
 
 
 @pytest.fixture(scope="session")
@@ -244,8 +249,10 @@ class Trial:
 
 
 def uses_of(operation: Operation, shapes: Sequence[tuple[int, ...]] = SHAPES) -> Iterator[Trial]:
-    """Yield uses of an operation: of float32 all combinations, of other dtypes and under autocast one for each shape."""
+    """Yield uses of an operation: of float32 with many partners, of other dtypes and under autocast a few."""
     turn, cast = itertools.count(), itertools.count()
+    tried: Counter[tuple[str, ...]] = Counter()
+    least = 3 if sum(operation.takes(Spec(shape), autocast=False) for shape in shapes) < 9 else 1
     modes = (True, False) if operation.setup or "training" in operation.line else (True,)
     for autocast, dtype, shape in itertools.product(("", "bfloat16", "float16"), (*FLOATS, "float"), shapes):
         if dtype not in (("float32", "float", autocast) if autocast else FLOATS) or (autocast and shape in SHAPES[9:]):
@@ -254,10 +261,13 @@ def uses_of(operation: Operation, shapes: Sequence[tuple[int, ...]] = SHAPES) ->
         for parameters in dict.fromkeys(("float32", "float32" if autocast else dtype)):
             if not operation.takes(a, autocast=bool(autocast), parameters=parameters):
                 continue
-            uses = list(combinations(operation, a, parameters, autocast=autocast))
             full = dtype == parameters == "float32" and not autocast
+            if not full and tried[autocast, dtype, parameters] == FEW:
+                continue
+            uses = list(combinations(operation, a, parameters, autocast=autocast))
+            tried[autocast, dtype, parameters] += bool(uses)
             for train in modes if uses else ():
-                for _ in range(max(len(uses), 3) if full else 1):
+                for _ in range(min(max(len(uses), least), MOST) if full else 1):
                     n = next(turn)
                     specs, attributes = uses[n % len(uses)]
                     # A dtype that only the run decides is float32 or what autocast casts to.
@@ -300,6 +310,7 @@ class Run:
         computed = operation.in_place or trial.layout == "computed"
         self.operands = [self.leaves[0] * 1 if computed else self.leaves[0], *self.leaves[1:]]
         self.module: Any = None
+        torch.default_generator.manual_seed(2)
         if operation.setup:
             self.module = evaluated(render(operation.setup, "abcd", trial.specs, trial.attributes))
             self.module.to(getattr(torch, trial.parameters)).train(trial.train).requires_grad_(wants[-1])

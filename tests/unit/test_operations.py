@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ import torch
 
 from gradcheck_plus import support
 from gradcheck_plus.execute import Tape
-from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.operations import CATALOGUE, Operation
 from gradcheck_plus.record import storage
 from gradcheck_plus.source import laid_out
 
@@ -146,7 +147,32 @@ def right_flags(trial: Any, wants: tuple[bool, ...]) -> bool:
 
 # the laws ---------------------------------------------------------------------------------------------------------------
 
-every_operation = pytest.mark.parametrize("name", CATALOGUE, scope="module")  # one operation after another
+FAMILIES = list(dict.fromkeys(o.family for o in CATALOGUE.values()))
+
+
+def each(wanted: Callable[[Operation], object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a law about one operation a test of each family, of those operations that it is about: a test each would be slow."""
+
+    def of_families(law: Callable[..., None]) -> Callable[..., None]:
+        def test(family: str, **fixtures: Any) -> None:
+            for name in [o.name for o in CATALOGUE.values() if o.family == family and wanted(o)]:
+                try:
+                    law(name, **fixtures)
+                except BaseException as error:
+                    error.add_note(f"the operation is {name!r}")
+                    raise
+
+        parameters = [p.replace(name="family") if p.name == "name" else p for p in signature(law).parameters.values()]
+        test.__name__, test.__doc__ = law.__name__, law.__doc__
+        test.__signature__ = signature(law).replace(parameters=parameters)  # type: ignore[attr-defined] # for pytest to read
+        families = [f for f in FAMILIES if any(o.family == f and wanted(o) for o in CATALOGUE.values())]
+        marked: Callable[..., None] = pytest.mark.parametrize("family", families, scope="module")(test)
+        return marked
+
+    return of_families
+
+
+every_operation = each(lambda operation: True)
 #: Saved, or computed by another kernel, on CUDA: cuDNN is told whether an RNN trains.
 ELSEWHERE = {"rnn", "gru"}
 
@@ -275,7 +301,7 @@ def test_only_random_operations_draw(name: str, observed: Observed) -> None:
     assert [s for s in seen if random and s.trial.train and s.trial.specs[0].size > 1 and not s.draws] == []
 
 
-@pytest.mark.parametrize("name", [o.name for o in CATALOGUE.values() if o.elementwise])
+@each(lambda operation: operation.elementwise)
 def test_gradients_of_elementwise_operations_do_not_depend_on_strides(name: str, trials: Trials) -> None:
     """Not in any bit, at sizes at which kernels take memory in a row another way."""
     with alone():
@@ -303,7 +329,7 @@ def test_in_double_precision_results_are_double_and_as_fresh_as_ever(name: str, 
                 assert not shared or operation.view or operation.in_place, trial
 
 
-@pytest.mark.parametrize("name", [o.name for o in CATALOGUE.values() if RANDOM_TRAITS.intersection(o.traits)])
+@each(lambda operation: RANDOM_TRAITS.intersection(operation.traits))
 def test_the_noise_of_random_operations_can_be_replayed_in_double_precision(name: str, trials: Trials) -> None:
     """Or there would be no truth to measure them by."""
     with alone():

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gradcheck_plus.campaign.edits.common import Edit, as_dicts, on_segments, propagated, pruned, replaced
-from gradcheck_plus.case import Case, Constant, Name, Primal, Program, Segment, Tree
+from gradcheck_plus.case import Case, Constant, Name, Primal, Program, Segment, Statement, Tree
 from gradcheck_plus.case.case import needed
 from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.traits import Facts
@@ -48,8 +48,12 @@ def _live(case: Case) -> Case:
 
     def change(s: Segment) -> Segment:
         live = Facts.live(s)
-        kept = tuple(t for t in s.statements if t.module in shared or any(r.name in live for r in t.results))
-        return replaced(s, statements=kept) if kept and s.form != "sequential" else s
+        kept: list[Statement] = []
+        for t in reversed(s.statements):
+            if (t.owner and t.module in shared) or any(r.name in live for r in t.results):
+                kept.insert(0, t)
+                live |= set(t.operands)
+        return replaced(s, statements=tuple(kept)) if kept and s.form != "sequential" else s
 
     return _pruned_inputs(_used)(on_segments(change)(case))
 

@@ -12,7 +12,7 @@ _LAYER = "tanh_module"
 
 _OPERATION_TRAITS = (
     "dropout", "random", "random-activation", "batch-norm", "recurrent", "nested-module", "in-place", "view", "custom-function",
-    "control-flow", "low-precision", "detached-value",
+    "control-flow", "low-precision", "detached-value", "in-place-view", "counted-calls", "state-in-result", "inner-checkpoint",
 )  # fmt: skip
 
 

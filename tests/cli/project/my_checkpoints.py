@@ -252,3 +252,24 @@ def takes_keywords_only(*, function: Function) -> None: ...
 
 
 def takes_two(stage_output: Any, output_grads: Any) -> None: ...
+
+
+def wraps(module: nn.Module) -> nn.Module:
+    """Return a module as it is."""
+    return module
+
+
+class Prefixed(nn.Module):
+    """Holds another module."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+
+def wraps_nothing(module: nn.Module) -> Any:
+    """Return no module."""
+    return "module"
