@@ -96,18 +96,25 @@ def _module(target: str, name: str) -> ModuleType:
 def _file(target: str, path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidArgument(f"`target`={target!r}: there is no file {str(path)!r}. {_FORM}")
-    name = f"gradcheck_plus_target_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        return _run(path.resolve(), path.stat().st_mtime_ns)
     except _FAILURES as error:
         raise InvalidArgument(
             f"`target`={target!r}: running {str(path)!r} failed: {_said(error)}. Write a file that can be imported."
         ) from error
+
+
+@functools.cache
+def _run(path: Path, _changed: int) -> ModuleType:
+    """Run a file once, however many targets are in it; once more if it has changed."""
+    name = f"gradcheck_plus_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
     finally:
         sys.path.pop(0)
     return module

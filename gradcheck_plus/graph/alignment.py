@@ -21,16 +21,14 @@ def aligned_calls(reference: Sequence[Call], subject: Sequence[Call]) -> dict[Ca
     module that is called again is told apart although a reentrant checkpoint recomputes its calls in reverse. What is
     recomputed is aligned once more: an operation of the reference may be that of a forward and that of each backward.
     """
-    named: dict[str, list[Call]] = defaultdict(list)
-    for call in reference:
-        named[call.name].append(call)
+    known = _Known(reference)
     place = {call: index for index, call in enumerate(reference)}
     users, theirs = _users(reference), _users(subject)
     taken: dict[int | None, set[Call]] = defaultdict(set)
     uses: Counter[Call] = Counter()
     found: dict[Call, Call] = {}
     for call in reversed(subject):  # whoever uses a result is aligned before whoever made it
-        like = _likest(call, named[call.name])
+        like = known.likest(call)
         # One that is recomputed twice in one backward is recomputed in a nested checkpoint: from the same values.
         again = [other for other in like if _same(call.before, other.before)]
         free = [other for other in like if other not in taken[call.backward]] or again
@@ -53,9 +51,36 @@ def _users(calls: Sequence[Call]) -> dict[Call, set[Call]]:
     return found
 
 
-def _likest(call: Call, others: Sequence[Call]) -> list[Call]:
-    scores = {other: _likeness(call, other) for other in others if _may_be(call, other)}
-    return [other for other, score in scores.items() if score == max(scores.values())]
+class _Known:
+    """Operations, to be found by what they have in common with another one."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._by: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+        for call in calls:
+            for key in self._keys(call):
+                self._by[key].append(call)
+
+    def likest(self, call: Call) -> list[Call]:
+        """Return the operations that have most in common with one: first of those with the very same values."""
+        keys = self._keys(call)
+        for some in (keys[:1], keys[1:2], keys[2:]):
+            others = dict.fromkeys(other for key in some for other in self._by.get(key, ()) if _may_be(call, other))
+            if others:
+                scores = {other: _likeness(call, other) for other in others}
+                best = max(scores.values())
+                return [other for other, score in scores.items() if score == best]
+        return []
+
+    @staticmethod
+    def _keys(call: Call) -> list[tuple[object, ...]]:
+        given, made = (tuple(value.digest for value in values) for values in (call.before, call.after))
+        return [
+            ("all", call.name, call.source, given, made),
+            ("values", call.name, given, made),
+            ("line", call.name, call.source),
+            ("module", call.name, call.path),
+            ("inputs", call.name, given),
+        ]
 
 
 def _may_be(call: Call, other: Call) -> bool:

@@ -36,7 +36,7 @@ class Paths:
     Args:
         names: a module, or leaves, to be named before all others.
         running: returns the number of the backward that runs.
-        like: another one, whose names are taken over.
+        like: another one, whose names are taken over for the modules that are called again.
         fresh: take the ``.grad`` from every leaf as it is named, until `put_back`.
 
     Attributes:
@@ -60,8 +60,7 @@ class Paths:
         self._modules: dict[nn.Module, str] = {}
         self._roots: set[str] = set()
         self._stack: list[nn.Module] = []
-        if like is not None:
-            self.leaves, self._modules, self._roots = {**like.leaves, **self.leaves}, {**like._modules}, {*like._roots}
+        self._like = like
         for leaf in self.leaves:
             self._set_aside(leaf)
         if isinstance(names, nn.Module):
@@ -103,16 +102,22 @@ class Paths:
 
     def name(self, root: nn.Module) -> None:
         """Name a module, all in it, and its parameters."""
-        own = type(root).__name__ if self._roots else ""
-        prefix = next(name for n in range(len(self._roots) + 1) if (name := f"{own}{n or ''}") not in self._roots)
+        prefix = self._prefix(root)
         self._roots.add(prefix)
         dot = f"{prefix}." if prefix else ""
         for name, module in root.named_modules():
             self._modules.setdefault(module, f"{dot}{name}" if name else prefix)
         for leaf, name in leaf_names(root).items():
             if leaf not in self.leaves:
-                self.leaves[leaf] = " = ".join(dot + one for one in name.split(" = "))
+                own = " = ".join(dot + one for one in name.split(" = "))
+                self.leaves[leaf] = self._like.leaves.get(leaf, own) if self._like else own
                 self._set_aside(leaf)
+
+    def _prefix(self, root: nn.Module) -> str:
+        if self._like is not None and root in self._like._modules:
+            return self._like._modules[root]
+        own = type(root).__name__ if self._roots else ""
+        return next(name for n in range(len(self._roots) + 1) if (name := f"{own}{n or ''}") not in self._roots)
 
     def _set_aside(self, leaf: torch.Tensor) -> None:
         if self._fresh:

@@ -124,14 +124,15 @@ class RunRecording(ForwardRecording):
             ]
 
     def _call(self, name: str, function: Any, given: Any, before: list[Value], outputs: Any) -> Call:
+        unwritten = name.removeprefix("aten.").removeprefix("new_").startswith("empty")
         for output in tensors(outputs):
             self._unwritten.pop(id(output), None)
-            if name.removeprefix("aten.").removeprefix("new_").startswith("empty"):
+            if unwritten:
                 self._unwritten[id(output)] = output
         call = super()._call(name, function, given, before, outputs)
         within = tuple(self._within)
         call = replace(call, path=self._paths.here, backward=self._watch.running, within=within)
-        if name not in _PASSING:
+        if name not in _PASSING and not unwritten:
             self.calls.append(call)
         return call
 

@@ -15,6 +15,9 @@ def _several(n: int) -> Accepts:
 _wider = shaped(lambda shape, _: (*shape[:-1], shape[-1] + 1))
 
 
+#: Circular padding is written into the parts of what it returns.
+_WRITTEN = ("in-place-view",)
+
 OPERATIONS = (
     *layers(
         _FAMILY, {
@@ -25,7 +28,6 @@ OPERATIONS = (
     ),
     *layers(
         _FAMILY, {
-            "circular_pad1d": "nn.CircularPad1d((1, 0))",
             "constant_pad1d": "nn.ConstantPad1d((1, 0), 0.5)",
             "zero_pad1d": "nn.ZeroPad1d((1, 0))",
         },
@@ -38,12 +40,6 @@ OPERATIONS = (
         },
         accepts=both(images(2, 3), _several(1)), results=_wider, autocast="free", empty=True,
     ),
-    *functions(
-        _FAMILY, {
-            "functional_circular_pad1d": 'F.pad({a}, (1, 0), mode="circular")',
-        },
-        accepts=both(images(2, 3), _several(1)), results=_wider, empty=True,
-    ),
     *layers(
         _FAMILY, {
             "reflection_pad2d": "nn.ReflectionPad2d((1, 0, 0, 0))",
@@ -53,7 +49,6 @@ OPERATIONS = (
     ),
     *layers(
         _FAMILY, {
-            "circular_pad2d": "nn.CircularPad2d((1, 0, 0, 0))",
             "constant_pad2d": "nn.ConstantPad2d((1, 0, 0, 0), 0.5)",
             "zero_pad2d": "nn.ZeroPad2d((1, 0, 0, 0))",
         },
@@ -66,16 +61,9 @@ OPERATIONS = (
         },
         accepts=both(images(3, 4), _several(2)), results=_wider, autocast="free",
     ),
-    *functions(
-        _FAMILY, {
-            "functional_circular_pad2d": 'F.pad({a}, (1, 0, 0, 0), mode="circular")',
-        },
-        accepts=both(images(3, 4), _several(2)), results=_wider, empty=True,
-    ),
     *layers(
         _FAMILY, {
             "reflection_pad3d": "nn.ReflectionPad3d((1, 0, 0, 0, 0, 0))",
-            "circular_pad3d": "nn.CircularPad3d((1, 0, 0, 0, 0, 0))",
             "constant_pad3d": "nn.ConstantPad3d((1, 0, 0, 0, 0, 0), 0.5)",
             "zero_pad3d": "nn.ZeroPad3d((1, 0, 0, 0, 0, 0))",
         },
@@ -90,7 +78,6 @@ OPERATIONS = (
     *functions(
         _FAMILY, {
             "functional_reflect_pad3d": 'F.pad({a}, (1, 0, 0, 0, 0, 0), mode="reflect")',
-            "functional_circular_pad3d": 'F.pad({a}, (1, 0, 0, 0, 0, 0), mode="circular")',
         },
         accepts=both(images(4), _several(3)), results=_wider, elementwise=True,
     ),
@@ -99,5 +86,41 @@ OPERATIONS = (
             "functional_replicate_pad3d": 'F.pad({a}, (1, 0, 0, 0, 0, 0), mode="replicate")',
         },
         accepts=both(images(4), _several(3)), results=_wider, autocast="free", elementwise=True,
+    ),
+    *layers(
+        _FAMILY, {
+            "circular_pad1d": "nn.CircularPad1d((1, 0))",
+        },
+        accepts=both(images(2, 3), _several(1)), results=_wider, empty=True, traits=_WRITTEN,
+    ),
+    *layers(
+        _FAMILY, {
+            "circular_pad2d": "nn.CircularPad2d((1, 0, 0, 0))",
+        },
+        accepts=both(images(3, 4), _several(2)), results=_wider, empty=True, traits=_WRITTEN,
+    ),
+    *layers(
+        _FAMILY, {
+            "circular_pad3d": "nn.CircularPad3d((1, 0, 0, 0, 0, 0))",
+        },
+        accepts=both(images(4), _several(3)), results=_wider, empty=True, traits=_WRITTEN,
+    ),
+    *functions(
+        _FAMILY, {
+            "functional_circular_pad1d": 'F.pad({a}, (1, 0), mode="circular")',
+        },
+        accepts=both(images(2, 3), _several(1)), results=_wider, empty=True, traits=_WRITTEN,
+    ),
+    *functions(
+        _FAMILY, {
+            "functional_circular_pad2d": 'F.pad({a}, (1, 0, 0, 0), mode="circular")',
+        },
+        accepts=both(images(3, 4), _several(2)), results=_wider, empty=True, traits=_WRITTEN,
+    ),
+    *functions(
+        _FAMILY, {
+            "functional_circular_pad3d": 'F.pad({a}, (1, 0, 0, 0, 0, 0), mode="circular")',
+        },
+        accepts=both(images(4), _several(3)), results=_wider, empty=True, traits=_WRITTEN,
     ),
 )  # fmt: skip
