@@ -37,8 +37,7 @@ class World:
         self.record = Record()
         self.space = compiled(case, device=device, variant=variant, calls=calls).space
         self.own = isinstance(case.program, ModuleProgram)
-        if self.own:
-            self.seed()  # a user's own module makes its parameters itself
+        self.seed()  # a user's own module makes its parameters itself, and some layers draw their buffers
         self.model: nn.Module = self.space["Model"]()
         self._prepare()
         self.leaves: dict[str, torch.Tensor] = {}

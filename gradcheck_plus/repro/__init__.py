@@ -238,6 +238,8 @@ def _verdict(m: Mismatch, plain: str) -> list[str]:
             test = "(expected is None) == (got is None)"
         case "dtype" | "shape" | "device":
             test = f"expected.{m.kind} == got.{m.kind}"
+        case "state" if m.role == "module":
+            test = "expected == got"
         case "value" | "not-repeatable" | "state":
             atol = m.figures.allowed if m.figures and m.figures.rule != "bitwise" else 0
             return [

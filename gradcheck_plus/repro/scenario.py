@@ -13,7 +13,7 @@ from gradcheck_plus.case import Case, Constant, Container, ModuleProgram, Name, 
 from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.operations.device import WORKSPACE, suits_cudnn
-from gradcheck_plus.source import CALL, SEED, cotangent_source, expression, input_lines, primal_names, unpacking
+from gradcheck_plus.source import CALL, SEED, cotangent_source, expression, input_lines, primal_names, program_source, unpacking
 from gradcheck_plus.subject import Kind
 
 #: For each output leaf (segment, path): its shape and dtype as the reference left it.
@@ -30,7 +30,7 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
         device: where tensors live.
     """
     e, seeded = case.environment, f"torch.manual_seed({SEED})"
-    lines = [*([seeded] if _own(case) else ()), *_model(case, kind, device), seeded]
+    lines = [*([seeded] if _own(case) or _drawn(case) else ()), *_model(case, kind, device), seeded]
     lines += _wrapping(case) if kind == "wrapper" else []
     body: list[str] = []
     forwards, repetitions = 0, dict.fromkeys(range(e.forwards), 0)
@@ -68,6 +68,11 @@ def settings(case: Case, device: str, *, poison: bool) -> Iterator[str]:
 def _own(case: Case) -> bool:
     """Is it a user's own module, which makes its parameters itself?"""
     return isinstance(case.program, ModuleProgram)
+
+
+def _drawn(case: Case) -> bool:
+    """Does a layer draw what it starts with, and that no value is put in the place of?"""
+    return "spectral_norm" in program_source(case.program)
 
 
 def _model(case: Case, kind: Kind, device: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Wrappers of modules that lose something of what they wrap, and the correct one, which changes a module in place."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,9 +8,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
-from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint, Region
+from gradcheck_plus.zoo.function_checkpoint import FunctionCheckpoint
 from gradcheck_plus.zoo.planted import Make
-from gradcheck_plus.zoo.trees import Rebuild, mapped
+from gradcheck_plus.zoo.trees import mapped
 
 
 class ModuleWrapper:
@@ -40,29 +39,6 @@ class ReentrantByDefault(ModuleWrapper):
     @override
     def run(self, module: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return checkpoint(lambda *given: inner(*given, **kwargs), *args, use_reentrant=True)
-
-
-class NoiseKeptOnModule(ModuleWrapper):
-    """The state of the generator is kept on the module, where the next call of the same module puts its own."""
-
-    @override
-    def run(self, module: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return module.__dict__.setdefault("_noise", _LastNoise())(inner, *args, **kwargs)
-
-
-class _LastNoise(FunctionCheckpoint):
-    """Draws in every recompute what the last forward drew."""
-
-    @override
-    def region(self, function: Callable[..., Any], rebuild: Rebuild, given: Sequence[torch.Tensor]) -> Region:
-        region = super().region(function, rebuild, given)
-        self.generator = region.generator
-        return region
-
-    @override
-    def noise(self, region: Region) -> AbstractContextManager[None]:
-        region.generator = self.generator
-        return super().noise(region)
 
 
 class TrainModeAfterwards(ModuleWrapper):
@@ -161,7 +137,6 @@ twin = ModuleWrapper()
 plant = Make("wrapper", twin, "function-wrapper").plant
 
 reentrant_by_default = ReentrantByDefault()
-noise_kept_on_module = NoiseKeptOnModule()
 train_mode_afterwards = TrainModeAfterwards()
 mode_not_passed_on = ModeNotPassedOn()
 keys_prefixed = KeysPrefixed()
@@ -174,13 +149,6 @@ plant(
     reentrant_by_default,
     trigger="region-without-grad-input | kwarg-tensor | nested-input | nested-output | non-grad-output",
     source="pytorch/pytorch#124725, huggingface/transformers#26221",
-)
-plant(
-    "noise-kept-on-module",
-    noise_kept_on_module,
-    trigger="dropout two-forwards | random two-forwards | random-activation two-forwards | dropout tied-across-segments "
-    "| random-activation tied-across-segments | dropout inner-wrap tied-parameter",
-    source="shihao1895/MemoryVLA#18, openai/guided-diffusion#167",
 )
 plant("train-mode-afterwards", train_mode_afterwards, trigger="eval", source="facebookresearch/fairscale#709")
 plant("mode-not-passed-on", mode_not_passed_on, trigger="eval", source="torch.nn.Module.train documentation")

@@ -24,13 +24,14 @@ from gradcheck_plus.traits import TRAITS, drawable, traits
 PAGE = Path(__file__).parents[2] / "docs" / "subjects.md"
 HERE = [pytest.param(s, id=s.name) for s in SUBJECTS.values()]
 #: Cases that are drawn to show a limit.
-MOST, MANY = 30, 160
+MOST, MANY = 40, 200
 #: What is aimed at where a trait cannot be, or seldom shows its limit alone.
 AIMS = {
     "region-without-grad-input": ("no-grad-input",),
     "region-without-grad-output": (),
     "non-grad-output": (),
-    "hook-on-tied-parameter": ("parameter-hook", "tied-across-segments", "many-segments"),
+    "none-cotangent": ("none-cotangent", "several-results", "many-segments", "custom-function"),
+    "hook-on-tied-parameter": ("parameter-hook", "tied-across-segments", "nested-module", "recurrent"),
     "hook-on-unreached-input": ("input-hook", "unused-input"),
     "saved-result": ("in-place",),
     "integer-output": ("integer-value",),
@@ -90,8 +91,9 @@ def test_every_limit_shows_in_a_case(name: str) -> None:
         mine = [e for e in left if e.subject in ("*", subject.name, subject.on or subject.name)]
         for entry in mine:
             aimed = tuple(t for t in AIMS.get(entry.trait, (entry.trait,)) if t in drawable(subject.kind))
-            pool = drawn(subject.kind, subject.planned, (*subject.aims, *aimed), (), MOST if aimed else MANY, only=bool(aimed))
-            having = [c for c in pool if entry.trait in traits(c)]
+            pool = drawn(subject.kind, subject.planned, (*subject.aims, *aimed), (), MOST, only=True) if aimed else []
+            pool = pool + drawn(subject.kind, subject.planned, subject.aims, (), MANY)  # for what it seldom shows alone
+            having = (c for c in pool if entry.trait in traits(c))
             if any(entry in {e for _, e in verdict.excused} for verdict in verdicts(subject, having)):
                 left.remove(entry)
 
@@ -116,8 +118,8 @@ def test_every_trait_that_is_supported_is_judged_and_right(subject: BuiltIn) -> 
 
 
 def covering(having: list[Case], wanted: set[str]) -> Iterator[Case]:
-    """Yield few cases that have all of some traits between them, each at least twice where there are so many."""
-    left = Counter(dict.fromkeys(wanted, 2))
+    """Yield few cases that have all of some traits between them, each three times where there are so many."""
+    left = Counter(dict.fromkeys(wanted, 3))
     for case in having:
         found = {t for t in traits(case) if left[t] > 0}
         if found:

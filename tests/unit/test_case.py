@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gradcheck_plus import case as data
 from gradcheck_plus.case import (
+    Call,
     Case,
     Constant,
     Container,
@@ -26,6 +27,7 @@ from gradcheck_plus.case import (
     Spec,
     Statement,
     Value,
+    Variation,
 )
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.subject import Kind
@@ -51,6 +53,7 @@ OWN = Case(
     (COTANGENT,),
     plan=Plan((("aten.mul.Tensor", 1),), ("save-on-cpu",), 2, ("segment0.linear0",), 2),
 )
+CALLED = replace(OWN, call=Call("values", (Variation("zero-values", 1, 2),), "m:g", "m:h", "[1]"))
 
 
 def parts(value: object) -> Iterator[msgspec.Struct]:
@@ -64,11 +67,11 @@ def parts(value: object) -> Iterator[msgspec.Struct]:
             yield from parts(child)
 
 
-def test_the_two_cases_here_leave_no_field_as_it_is_by_default() -> None:
+def test_the_cases_here_leave_no_field_as_it_is_by_default() -> None:
     """A field that is added to a struct must be added to them, so that the next law is about it too."""
     told = {
         (type(part), field.name)
-        for whole in (GENERATED, OWN)
+        for whole in (GENERATED, OWN, CALLED)
         for part in parts(whole)
         for field in msgspec.structs.fields(type(part))
         if getattr(part, field.name) != field.default
@@ -77,7 +80,7 @@ def test_the_two_cases_here_leave_no_field_as_it_is_by_default() -> None:
     assert {(c, name) for c in STRUCTS for name in c.__struct_fields__} <= told
 
 
-@pytest.mark.parametrize("case", [GENERATED, OWN], ids=["generated", "own"])
+@pytest.mark.parametrize("case", [GENERATED, OWN, CALLED], ids=["generated", "own", "called"])
 def test_every_field_survives_json(case: Case) -> None:
     assert Case.from_json(case.to_json()) == case
 
