@@ -1,6 +1,6 @@
 """How often does the tool accuse what is right? Campaigns on every correct implementation that ships with it.
 
-    python benchmarks/false_alarms.py [--cases N] [--seed S] [--processes N]
+    python benchmarks/false_alarms.py [--cases N] [--seed S] [--processes N] [--subject NAME ...]
 
 The built-in subjects, with the faults that are known of torch excused, and every twin of the zoo; the cases are shared out
 evenly. Ends with 1 if anything is accused, if plain autograd raises unannounced, or if 2 % of the cases say nothing.
@@ -47,8 +47,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--subject", action="append", help="only this one; may be repeated")
     options = parser.parse_args()
-    subjects = correct()
+    subjects = [subject for subject in correct() if options.subject is None or subject[0] in options.subject]
     each = -(-options.cases // len(subjects))
     jobs = [(subject, each, options.seed) for subject in subjects]
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:

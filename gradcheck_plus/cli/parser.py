@@ -160,7 +160,7 @@ def _list(command: argparse.ArgumentParser) -> None:
 
 def _selftest(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="*", metavar="NAME", help="only these planted faults; `list faults` names them all")
-    command.add_argument("--kind", choices=KINDS, help="only faults of this kind")
+    command.add_argument("--kind", choices=(*KINDS, "function"), help="only faults of this kind")
     command.add_argument("--max-examples", type=int, default=1000, metavar="N", help="cases at most for each (default: 1000)")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same result (default: 0)")
     command.add_argument("--processes", type=int, metavar="N", help="worker processes (default: one for each processor)")

@@ -5,7 +5,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from rich.console import Console
@@ -26,6 +26,12 @@ from gradcheck_plus.zoo import ZOO, Planted
 
 _WIDTH = 132  # of the table, where standard output is no terminal
 _EVERY = 10.0
+#: Checks of functions that need what a machine may not have: a GPU, a compiler. Their faults are hunted for by name only.
+_ELSEWHERE = ("devices", "compile")
+#: Checks of functions that can only say something beside a reference.
+_REFERENCED = ("values", "nondifferentiable", "autocast")
+#: Cases of a function at most: it has one sample call, and few ways to vary that.
+_CALLS = 100
 #: What a job leaves, and on what it was run.
 Left = tuple[PlantedFault | Twin, Tool]
 
@@ -36,7 +42,10 @@ def selftest(options: argparse.Namespace) -> int:
     if options.processes is not None and options.processes < 1:
         raise InvalidArgument(f"`processes`={options.processes} runs nothing. Write at least 1.")
     entries, settings = _chosen(options), Settings(max_examples=options.max_examples, seed=options.seed)
-    jobs: list[Job[Left]] = [*(functools.partial(_hunt, entry, settings) for entry in entries), *_twins(entries, settings)]
+    jobs: list[Job[Left]] = [
+        *(functools.partial(_hunting(entry), entry, settings) for entry in entries),
+        *_twins(entries, settings),
+    ]
     left: dict[int, Left] = {}
     started = time.monotonic()
     try:
@@ -57,9 +66,8 @@ def selftest(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> list[Planted]:
-    named = [ZOO[name] for name in options.name] or list(ZOO.values())
-    # Faults of functions need a sample call and a check each: tests/quality/test_function_faults.py hunts for them.
-    chosen = [entry for entry in named if entry.kind != "function" and options.kind in (None, entry.kind)]
+    every = [entry for entry in ZOO.values() if entry.check not in _ELSEWHERE]
+    chosen = [entry for entry in [ZOO[name] for name in options.name] or every if options.kind in (None, entry.kind)]
     if not chosen:
         raise InvalidArgument(f"`kind`={options.kind!r} leaves none of the named faults. Write some of that kind.")
     return chosen
@@ -86,6 +94,10 @@ def _told(several: Several[Left], total: int, bar: Progress | None, *, quiet: bo
 # jobs -------------------------------------------------------------------------------------------------------------------
 
 
+def _hunting(entry: Planted) -> Callable[[Planted, Settings, Runners], Left]:
+    return _hunt_function if entry.kind == "function" else _hunt
+
+
 def _hunt(entry: Planted, settings: Settings, runners: Runners) -> Left:
     """Hunt for a planted fault, and judge its twin on what was found."""
     faulty = Search(kind=entry.kind, settings=settings, contract=entry.contract, target=entry.target, planted=True)
@@ -95,6 +107,26 @@ def _hunt(entry: Planted, settings: Settings, runners: Runners) -> Left:
     said = [(fault, runner.judge(Case.from_json(fault.case)).name) for fault in result.faults]
     shown = min(said, key=lambda pair: (pair[1] == "fault", pair[0].cases_to_find), default=(None, ""))
     return _found(entry, result.cases.run, *shown), tool
+
+
+def _hunt_function(entry: Planted, settings: Settings, runners: Runners) -> Left:
+    """Hunt for a planted fault of a function by the check that is about it, and check its twin by the same."""
+    few = msgspec.structs.replace(settings, checks=(entry.check,), max_examples=min(settings.max_examples, _CALLS))
+    reference = entry.twin_target if entry.check in _REFERENCED else ""
+    faulty = Search(
+        kind=entry.kind,
+        settings=few,
+        contract=entry.contract,
+        target=entry.target,
+        inputs=entry.inputs_target,
+        reference=reference,
+        planted=True,
+    )
+    runner = runners.turned_to(faulty)
+    result, tool = Campaign(faulty, runner).run(), runner.describe().tool
+    correct = msgspec.structs.replace(faulty, target=entry.twin_target)
+    twin = Campaign(correct, runners.turned_to(correct)).run().verdict
+    return _found(entry, result.cases.run, next(iter(result.faults), None), twin), tool
 
 
 def _found(entry: Planted, run: int, fault: Fault | None, twin: str) -> PlantedFault:
@@ -116,8 +148,8 @@ def _found(entry: Planted, run: int, fault: Fault | None, twin: str) -> PlantedF
 
 
 def _twins(entries: list[Planted], settings: Settings) -> Iterator[Job[Left]]:
-    """Yield the check of each twin: many faults have the same one."""
-    for kind, target, contract in dict.fromkeys((e.kind, e.twin_target, e.contract) for e in entries):
+    """Yield the check of each twin: many faults have the same one. That of a function is checked when its fault is."""
+    for kind, target, contract in dict.fromkeys((e.kind, e.twin_target, e.contract) for e in entries if e.kind != "function"):
         every = msgspec.structs.replace(settings, keep_going=True)
         yield functools.partial(_check, Search(kind=kind, settings=every, contract=contract, target=target))
 

@@ -285,15 +285,22 @@ class Facts:
     def shared_cast(self) -> bool:
         """Does autocast make one low copy of an input that a region uses twice, or one a use?
 
-        It remembers the copies of leaves that are no views; a value that is none becomes one inside a region.
+        It remembers the copies of leaves that are no views; a value that is none becomes one inside a region. What control flow
+        hands on may be the input itself.
         """
         if not self.environment.autocast:
             return False
         for segment in self.regions:
             uses: Counter[str] = Counter()
+            itself: dict[str, str] = {}
             for statement in segment.statements:
-                for position, name in enumerate(statement.operands):
-                    uses[name] += CATALOGUE[statement.operation].uses if position == 0 else 1
+                operation = CATALOGUE[statement.operation]
+                operands = [itself.get(name, name) for name in statement.operands]
+                if "control-flow" in operation.traits:
+                    itself |= {result.name: operands[0] for result in statement.results}
+                    continue
+                for position, name in enumerate(operands):
+                    uses[name] += operation.uses if position == 0 else 1
             if any(uses[name] > 1 and self.differentiable(name) for name in names(*segment.inputs)):
                 return True
         return False

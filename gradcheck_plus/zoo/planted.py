@@ -56,6 +56,11 @@ class Planted:
         """How to import the corrected one."""
         return _target(self.twin)
 
+    @property
+    def inputs_target(self) -> str:
+        """How to import the sample call of a function; empty where there is none."""
+        return _target(self.inputs) if self.inputs else ""
+
 
 ZOO: Registry[Planted] = Registry("fault")
 

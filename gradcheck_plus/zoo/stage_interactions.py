@@ -25,6 +25,6 @@ missing_becomes_ones = MissingBecomesOnes()
 plant(
     "missing-becomes-ones",
     missing_becomes_ones,
-    trigger="none-cotangent several-outputs",
+    trigger="none-cotangent several-outputs | none-cotangent duplicate-output",
     source="a neighbour of deepspeedai/DeepSpeed#5518",
 )

@@ -109,7 +109,7 @@ plant("dict-matched-by-order", dict_matched_by_order, trigger="reversed-keys", s
 plant(
     "nothing-filtered",
     nothing_filtered,
-    trigger="non-grad-output | integer-output",
+    trigger="non-grad-output | integer-output | none-cotangent",
     source="pytorch/PiPPy#1029, deepspeedai/DeepSpeed#3895, deepspeedai/DeepSpeed#4479, deepspeedai/DeepSpeed#7357",
 )
 plant(

@@ -84,4 +84,4 @@ def test_a_subject_that_does_not_refuse_what_it_may_must_be_right(campaign: Call
 def assert_all_is_judged(result: CheckResult) -> None:
     """Nearly every case says something: plain autograd never raises unannounced, and hardly any case has no gradient."""
     assert result.cases.invalid == 0
-    assert result.cases.vacuous < 0.02 * max(result.cases.run, 500)  # in a small sample chance has more to say
+    assert result.cases.vacuous < 0.03 * result.cases.run  # of so few; of many it is under 2 %

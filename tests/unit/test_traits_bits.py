@@ -152,3 +152,13 @@ def test_reached_is_what_a_gradient_comes_back_to(write: Write) -> None:
     )
 
     assert Facts(case).reached == {"h4", "h1", "h0", "x0", "p0"}
+
+
+def test_autocast_may_cast_what_control_flow_hands_on_once_or_once_a_use(write: Write) -> None:
+    """It may be the input itself, of which autocast remembers the copy where it is a leaf."""
+    used = ["h0 = branch(x0)", "h1 = matmul(h0, h0)"]
+    square = Primal("x0", Spec((3, 3), requires_grad=True))
+    under, plain = (write(used, primals=(square,), autocast=autocast) for autocast in ("bfloat16", ""))
+    once = write(["h0 = branch(x0)", "h1 = sin(h0)"], primals=(square,), autocast="bfloat16")
+
+    assert has("shared-cast", under, plain, once) == [True, False, False]
