@@ -59,7 +59,7 @@ def _drawn(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _rrelu(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
-    """``rrelu_with_noise(input, noise, ...)`` draws its slopes into `noise`."""
+    """``rrelu_with_noise(input, noise, ...)`` draws its slopes into `noise`; so does the one that writes into its input."""
     value, noise, training = args[0], args[1], args[4] if len(args) > 4 else kwargs.get("training", False)
     if not training:
         return func(*args, **kwargs)
@@ -68,7 +68,8 @@ def _rrelu(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
         tape.noise.append(noise.detach().clone())
         return result
     noise.copy_(tape.draw(lambda: noise))
-    return torch.where(value <= 0, value * noise, value)
+    result = torch.where(value <= 0, value * noise, value)
+    return value.copy_(result) if operation_name(func).endswith("_") else result
 
 
 def _dropout(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
@@ -108,6 +109,7 @@ def _quiet(tape: Tape, func: Any, args: Any, kwargs: Any) -> Any:
 
 _RULES: dict[str, Callable[[Tape, Any, Any, Any], Any]] = {
     "rrelu_with_noise": _rrelu,
+    "rrelu_with_noise_": _rrelu,
     "native_dropout": _dropout,
     "_fused_sdp_choice": _quiet,
     "_scaled_dot_product_flash_attention_for_cpu": _quiet,

@@ -86,7 +86,7 @@ OPERATIONS = (
     ),
     *layers(
         _FAMILY, {
-            "rms_norm_module": "nn.RMSNorm({a.last})",
+            "rms_norm_module": "nn.RMSNorm({a.last}, eps=1e-5)",
         },
         accepts=wide_last, autocast="free", empty=True, trainable=True, uses=2,
     ),

@@ -24,7 +24,15 @@ OPERATIONS = (
         "layer_norm", _FAMILY, "{module}({a})", setup="nn.LayerNorm({a.last})", accepts=wide_last, autocast="free",
         trainable=True, mixed=True, empty=True,
     ),
-    Operation("rms_norm", _FAMILY, "F.rms_norm({a}, ({a.last},))", accepts=wide_last, autocast="free", empty=True, uses=2),
+    Operation(
+        "rms_norm",
+        _FAMILY,
+        "F.rms_norm({a}, ({a.last},), eps=1e-5)",  # by default it is that of the dtype
+        accepts=wide_last,
+        autocast="free",
+        empty=True,
+        uses=2,
+    ),
     Operation(
         "group_norm", _FAMILY, "F.group_norm({a}, 1)", accepts=both(rank(2, 3, 4), _several_per_sample), autocast="free",
     ),

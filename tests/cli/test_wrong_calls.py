@@ -303,7 +303,7 @@ def test_a_replay_that_cannot_be_read_is_refused(place: str, inline: Command) ->
         ("", "the following arguments are required: COMMAND"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
         ("check", "the following arguments are required: KIND"),
-        ("check wrapper x:y", "invalid choice: 'wrapper'"),
+        ("check wrappers x:y", "invalid choice: 'wrappers'"),
         ("check checkpoint", "the following arguments are required: TARGET"),
         ("check module my_modules:Linear", "the following arguments are required: --inputs"),
         ("check checkpoint x:y --max-examples many", "invalid int value: 'many'"),

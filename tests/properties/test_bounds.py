@@ -123,7 +123,7 @@ def test_an_operation_of_ones_own_is_drawn(request: pytest.FixtureRequest) -> No
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"kind": "checkpoints"}, "`kind`='checkpoints' is not a kind of subject. Write one of checkpoint, stage-backward."),
+        ({"kind": "checkpoints"}, "is not a kind of subject. Write one of checkpoint, wrapper,"),
         ({"traits": ["droput"]}, "`trait`='droput' is not known. Did you mean 'dropout'?"),
         ({"without": ["droput"]}, "`trait`='droput' is not known. Did you mean 'dropout'?"),
         ({"traits": ["reversed-keys"]}, "`trait`='reversed-keys' cannot be aimed at for `kind`='checkpoint'"),

@@ -245,6 +245,7 @@ def test_the_backwards_of_all_stages_are_one_backward_through_the_whole_model(ca
     assert whole.raised is None
     assert staged.raised is None
     scale = max(map(largest, whole.gradients()), default=0.0)
+    assume(scale < 1e30)  # beyond that, parts of a sum overflow, with either sign
     for (role, leaf), expected in whole.tensors.items():
         if role == "parameter":
             assert same(expected, staged.tensors[role, leaf], scale), (leaf, case_source(case))
