@@ -68,7 +68,7 @@ PLACED = {
     "dict-skipped": ("gradient-missing", ""),
     "first-key-only": ("gradient-missing|accumulation-differs", ""),
     "dict-matched-by-order": ("gradient-missing|incoming-differs|raises", ""),
-    "duplicate-output-once": ("incoming-differs", ""),
+    "duplicate-output-once": ("incoming-differs|accumulation-differs", ""),
     "scaled-by-outputs": ("incoming-differs", ""),
     "outputs-freed-early": ("rule-differs", ""),
     "weight-grad-assigned": ("accumulation-differs", ""),

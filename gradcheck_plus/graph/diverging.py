@@ -7,6 +7,7 @@ from functools import cached_property
 from traceback import walk_tb
 from types import FrameType
 
+import msgspec
 import torch
 
 from gradcheck_plus.compat import forward_class, tensors
@@ -26,10 +27,11 @@ def divergence(reference: Recording, subject: Recording, *, known: bool = False)
     recorded does, it is a leaf that is sent its gradient in another number of parts, if there is one.
     """
     comparison = Comparison(reference, subject)
-    if (reference.raised is None) != (subject.raised is None):
-        return comparison.raising()
     floor = size(value for node in reference for value in node.received_values or ())
-    for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
+    near = Nearness(exact=False, floor=floor)
+    if (reference.raised is None) != (subject.raised is None):
+        return comparison.recomputed_before_it_raises(near) or comparison.raising()
+    for nearness in (near, Nearness(exact=True)):
         for found in comparison.divergences(nearness):
             return found
     return next(comparison.parts(), None) if known else None
@@ -53,6 +55,14 @@ class Comparison:
         yield from self._results(nearness)
 
     # exceptions -----------------------------------------------------------------------------------------------------
+
+    def recomputed_before_it_raises(self, nearness: Nearness) -> Divergence | None:
+        """Return where a forward is recomputed otherwise, if it is and the subject raises: that is why."""
+        if self.subject.raised is None:
+            return None
+        found = next((d for d in self._forwards(nearness) if d.kind == "recompute-differs"), None)
+        raised = f"; the subject then raises {type(self.subject.raised).__name__}"
+        return msgspec.structs.replace(found, message=found.message + raised) if found else None
 
     def raising(self) -> Divergence:
         """Return where one of the two raises and the other one does not."""
