@@ -54,7 +54,7 @@ PLACED = {
     "flags-shifted": (ARRIVING, ""),
     "scalars-taken-for-numbers": ("gradient-missing|incoming-differs", ""),
     "nothing-shifts-the-rest": (ARRIVING, ""),
-    "missing-becomes-ones": ("incoming-differs", ""),
+    "missing-becomes-ones": (ARRIVING, ""),
     "innermost-wrap-only": ("gradient-missing|incoming-differs", ""),
     "inputs-not-cut-off": ("accumulation-differs", ""),
     "nested-outputs-detached": ("gradient-missing|incoming-differs", ""),

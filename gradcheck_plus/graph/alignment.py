@@ -125,6 +125,7 @@ def aligned_nodes(reference: Recording, subject: Recording, calls: dict[Call, Ca
     if not calls:
         found |= _by_order(reference.nodes, subject.nodes)
     found = _paired(reference, found)
+    found |= _same_leaves(reference, subject, found)
     found |= _sent_to(reference, subject, found)
     return found | _equal_leaves(reference, subject, found)
 
@@ -158,6 +159,15 @@ def _by_name(nodes: Sequence[Node]) -> dict[str, list[Node]]:
         if node.kind != "leaf":
             found[node.name].append(node)
     return {name: sorted(same, key=lambda node: node.made) for name, same in found.items()}
+
+
+def _same_leaves(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:
+    """Return the leaves that are one tensor in both."""
+    theirs: dict[int, list[int]] = defaultdict(list)
+    for index, node in _leaves_left(subject, {index for others in found.values() for index in others}).items():
+        theirs[id(node.grad_fn.variable)].append(index)
+    ours = _leaves_left(reference, set(found))
+    return {i: others for i, node in ours.items() if (others := theirs.get(id(node.grad_fn.variable)))}
 
 
 def _equal_leaves(reference: Recording, subject: Recording, found: dict[int, list[int]]) -> dict[int, list[int]]:

@@ -98,6 +98,8 @@ def described(expected: torch.Tensor | None, got: torch.Tensor | None) -> str:
     """
     if expected is None or got is None or (expected.shape, expected.dtype) != (got.shape, got.dtype):
         return f"expected {_shown(expected)}, got {_shown(got)}"
+    if expected.layout is not torch.strided or got.layout is not torch.strided:
+        expected, got = expected.to_dense(), got.to_dense()
     if expected.numel() <= 4:
         return f"expected {_elements(expected)}, got {_elements(got)}"
     for factor, words in ((2, "twice what is expected"), (0.5, "half of what is expected"), (0, "zeros")):

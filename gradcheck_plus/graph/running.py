@@ -64,6 +64,10 @@ class RunRecording(ForwardRecording):
         """How many backwards ran."""
         return len(self._watch.starts)
 
+    def ran(self, output: torch.Tensor) -> bool:
+        """Did a backward run from this output?"""
+        return any(seen.grad_fn is output.grad_fn for seen in self._watch.seen)
+
     def name(self, names: torch.nn.Module | Mapping[str, torch.Tensor]) -> None:
         """Name a module, or leaves, that did not exist when this was made."""
         if isinstance(names, torch.nn.Module):

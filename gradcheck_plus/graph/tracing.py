@@ -8,7 +8,7 @@ import torch
 from gradcheck_plus.compat import tensors
 from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.errors import InvalidArgument
-from gradcheck_plus.graph.diverging import divergence
+from gradcheck_plus.graph.diverging import Comparison, divergence
 from gradcheck_plus.graph.recording import Recording
 from gradcheck_plus.graph.running import RunRecording
 
@@ -31,12 +31,12 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
     Args:
         reference: a recording, of `record_run` or of `record_backward`; or a callable without arguments, which is recorded
             while it runs, from the random state that there is and with no ``.grad`` on any leaf with a name. One that returns
-            outputs, or a loss, has their backward run, with fixed cotangents; one that runs its backward itself returns None.
+            outputs, or a loss, has their backward run, with fixed cotangents, unless it ran that itself.
         subject: likewise.
         names: the module whose parameters are to be named, or leaves by name; see `record_run`.
 
     Raises:
-        InvalidArgument: a callable ran no backward, or something else was given.
+        InvalidArgument: a callable ran no backward, the two have nothing in common, or something else was given.
         Exception: what both of two callables raised. Where only one raises, that is where they part.
 
     Example:
@@ -62,6 +62,11 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
     found = divergence(*runs)
     if found is None and runs[0].raised is not None:
         raise runs[0].raised
+    if found is None and not Comparison(*runs).nodes:
+        raise InvalidArgument(
+            f"`subject` has {len(runs[1])} nodes, and `reference` {len(runs[0])}, of which none correspond: they run no"
+            " operation from the same line, in the same module or on the same values. Give two runs of one model."
+        )
     return found
 
 
@@ -99,23 +104,26 @@ def _run(run: Callable[[], Any], recorder: RunRecording) -> None:
     try:
         with recorder:
             returned = run()
-            if not recorder.backwards:
-                _backward(returned, run, recorder)
+            if outputs := [output for output in tensors(returned) if output.requires_grad and not recorder.ran(output)]:
+                _backward(outputs, recorder)
+            elif not recorder.backwards:
+                _refuse(returned, run)
     except InvalidArgument:
         raise
     except Exception:
         assert recorder.raised is not None
 
 
-def _backward(returned: Any, run: Callable[[], Any], recorder: RunRecording) -> None:
+def _refuse(returned: Any, run: Callable[[], Any]) -> None:
+    name = getattr(run, "__qualname__", type(run).__name__)
+    raise InvalidArgument(
+        f"`{name}()` returned {type(returned).__name__} with no tensor that requires grad, and ran no backward. Return the"
+        " outputs or the loss, or run the backward in it."
+    )
+
+
+def _backward(outputs: list[torch.Tensor], recorder: RunRecording) -> None:
     """Run the backward of what a callable returned, from fixed cotangents."""
-    outputs = [output for output in tensors(returned) if output.requires_grad]
-    if not outputs:
-        name = getattr(run, "__qualname__", type(run).__name__)
-        raise InvalidArgument(
-            f"`{name}()` returned {type(returned).__name__} with no tensor that requires grad, and ran no backward. Return the"
-            " outputs or the loss, or run the backward in it."
-        )
     with recorder.paused():
         cotangents = [_cotangent(output) for output in outputs]
     torch.autograd.backward(outputs, cotangents)

@@ -367,3 +367,55 @@ def test_recordings_of_one_backward_are_compared_by_their_figures() -> None:
 def test_what_cannot_be_compared_is_refused(run: Any, message: str) -> None:
     with pytest.raises(gp.InvalidArgument, match=message):
         gp.first_divergence(run, run)
+
+
+def test_a_residual_around_a_reentrant_checkpoint_is_one_leaf_though_it_has_no_name() -> None:
+    """The inner graph has a leaf of its own for the input, which gets a part of its gradient only."""
+    layer, x = nn.Linear(4, 4), torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+
+    assert gp.first_divergence(lambda: layer(x) + x, lambda: checkpoint(layer, x, use_reentrant=True) + x) is None
+
+
+def test_the_workspace_of_a_kernel_is_no_value() -> None:
+    layer, x = nn.LSTM(4, 4), torch.linspace(-1, 1, 24).reshape(2, 3, 4).requires_grad_()
+
+    assert gp.first_divergence(lambda: layer(x)[0], lambda: layer(x)[0]) is None
+
+
+def test_gradients_that_are_put_there_by_hand_count() -> None:
+    layer, x = nn.Linear(4, 4), torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+
+    def by_hand() -> None:
+        layer.weight.grad, layer.bias.grad = torch.autograd.grad(layer(x).sum(), [layer.weight, layer.bias])
+
+    assert gp.first_divergence(lambda: layer(x).sum(), by_hand) is None
+
+
+def test_a_backward_that_is_run_for_something_else_is_not_that_of_what_is_returned() -> None:
+    layer, x = nn.Linear(4, 4), torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+
+    def penalised(*, wrong: bool) -> Tensor:
+        (slope,) = torch.autograd.grad(layer(x).sum(), x)
+        out: Tensor = layer(x)
+        return (out.detach() if wrong else out).sum() + (out * slope.sum()).sum()
+
+    assert gp.first_divergence(lambda: penalised(wrong=False), lambda: penalised(wrong=False)) is None
+    assert gp.first_divergence(lambda: penalised(wrong=False), lambda: penalised(wrong=True)) is not None
+
+
+def test_a_sparse_gradient_that_differs_is_told() -> None:
+    table, index = nn.Embedding(9, 4, sparse=True), torch.tensor([1, 3])
+
+    def tripled() -> Tensor:
+        out: Tensor = table(index)
+        out.register_hook(lambda grad: 3 * grad)
+        return out.sum()
+
+    assert parting(lambda: table(index).sum(), tripled).direction == "backward"
+
+
+def test_runs_with_nothing_in_common_are_refused() -> None:
+    layer, x = nn.Linear(4, 4), torch.linspace(-1, 1, 12).reshape(3, 4)
+
+    with pytest.raises(gp.InvalidArgument, match="of which none correspond"):
+        gp.first_divergence(lambda: layer(x), lambda: torch.ones(2, requires_grad=True).exp())
