@@ -135,7 +135,8 @@ class Comparison:
         for entry in self.subject.entries:
             if entry.backward is None or not (mode := self._mode(entry.path, entry.backward)):
                 continue
-            left_out = [c for c in self.reference.calls if c.path == entry.path and not self._ran(c, entry.backward)]
+            here = [c for c in self.reference.calls if c.path == entry.path and not c.within]
+            left_out = [c for c in here if not self._ran(c, entry.backward)]
             if left_out:
                 text = f"the recomputed forward differs first at {_named(left_out[0])}, which does not run again{mode}"
                 yield _at(left_out[0], "forward", "recompute-differs", text)
