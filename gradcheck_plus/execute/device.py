@@ -60,7 +60,7 @@ def repeatable(device: str, *, poison: bool, cudnn: bool = True) -> Iterator[Non
     torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = poison  # type: ignore[attr-defined]
     if not poison:
-        del [torch.full((size,), 7.0, device=device) for size in (1, 4, 16, 64) for _ in range(16)][:]
+        del [torch.full((size,), 7.0, device=device) for size in (*range(1, 49), 64, 96, 128) for _ in range(8)][:]
     try:
         with contextlib.nullcontext() if device == "cpu" else _cuda(cudnn=cudnn):
             yield
