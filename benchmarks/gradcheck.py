@@ -2,7 +2,7 @@
 
     python benchmarks/gradcheck.py [--max-examples N] [--seed S]
 
-Each is given what a user has: the ordinary sample call of the fault in `gradcheck_plus.zoo.function_faults`, in float64.
+Each is given what a user has: the ordinary sample call of the fault in `gradcheck_plus.zoo`, in float64.
 Torch's are called as they are by default. ``found`` counts faults, ``alarms`` their correct twins. ``equal coverage`` is
 the time that `gp.gradcheck` takes next to torch's slow mode for one full Jacobian.
 """

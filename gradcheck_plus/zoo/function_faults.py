@@ -25,11 +25,6 @@ def product() -> list[Tensor]:
     return [torch.tensor([[0.5, -1.25, 2.0], [0.75, 1.5, -0.25]]), torch.tensor([[1.0, 0.5], [-0.5, 2.0], [0.25, -1.5]])]
 
 
-def complex_vector() -> list[Tensor]:
-    """One vector of complex numbers."""
-    return [torch.tensor([0.5 + 1.0j, -1.25 + 0.5j, 2.0 - 0.25j])]
-
-
 # values -----------------------------------------------------------------------------------------------------------------
 
 
@@ -352,167 +347,22 @@ def rows_and_bias() -> list[Tensor]:
     return [*matrix(), torch.tensor([0.5, 1.0, -0.75])]
 
 
-# sizes, uses, dtypes ----------------------------------------------------------------------------------------------------
-
-
-class StableSquare(Function):
-    """Divides its cotangent by the largest element of it, of which there may be none."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Any:
-        """Return the square."""
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradient of `x`."""
-        (x,) = ctx.saved_tensors
-        k = g.abs().max().clamp(min=1e-30)
-        return 2 * (g / k) * x * k
-
-
-class Flattened(Function):
-    """Returns a view of its argument, which nobody may then change in place."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Any:
-        """Return the elements in one dimension."""
-        ctx.shape = x.shape
-        return x.view(-1)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradient of `x`."""
-        return g.reshape(ctx.shape)
-
-
-def flattened(x: Tensor) -> Tensor:
-    """Return the elements in one dimension."""
-    return x.reshape(-1)
-
-
-class LowPrecisionProduct(Function):
-    """Runs its forward in the dtype of autocast, and its backward in float16 whatever that is."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Any:
-        """Return the product."""
-        ctx.low = torch.is_autocast_enabled("cpu")
-        ctx.save_for_backward(x, w)
-        return (x.bfloat16() @ w.bfloat16()).float() if ctx.low else x @ w
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradients of `x` and `w`."""
-        x, w = ctx.saved_tensors
-        dtype = torch.float16 if ctx.low else x.dtype
-        left, right = g.to(dtype) @ w.to(dtype).mT, x.to(dtype).mT @ g.to(dtype)
-        return left.to(x.dtype), right.to(w.dtype)
-
-
-def matrix_product(x: Tensor, w: Tensor) -> Tensor:
-    """Return the product."""
-    return x @ w
-
-
-class ComplexSquare(Function):
-    """Multiplies by the argument where it should be by its conjugate."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Any:
-        """Return the square."""
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradient of `x`."""
-        (x,) = ctx.saved_tensors
-        return 2 * g * x
-
-
-# inside other things ----------------------------------------------------------------------------------------------------
-
-
-class OnceOnly(Function):
-    """Lets go of what it kept as soon as its backward has run, though it may run again for another leaf."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Any:
-        """Return the product."""
-        ctx.kept = (x, w)
-        return x @ w
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradients of `x` and `w`."""
-        x, w = ctx.kept
-        ctx.kept = None
-        return g @ w.mT, x.mT @ g
-
-
-class Batched(Function):
-    """Its rule for vmap forgets that the batch comes first."""
-
-    @staticmethod
-    def forward(x: Tensor) -> Any:
-        """Return the cumulative sums."""
-        return x.cumsum(0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        """Keep nothing."""
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """Return the gradient of `x`."""
-        return g.flip(0).cumsum(0).flip(0)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> Any:
-        """Return the cumulative sums of a batch."""
-        return x.movedim(in_dims[0], 0).cumsum(0), 0
-
-
-def cumulative_sums(x: Tensor) -> Tensor:
-    """Return the cumulative sums."""
-    return x.cumsum(0)
-
-
-def depends_on_compilation(x: Tensor) -> Tensor:
-    """Computes something else when it is compiled."""
-    return x * 3 if torch.compiler.is_compiling() else x * x
-
-
-def depends_on_device(x: Tensor) -> Tensor:
-    """Computes something else on a GPU."""
-    return x * 3 if x.is_cuda else x * x
-
-
-def _plant(check: str, faulty: Any, twin: Callable[..., Any], inputs: Callable[[], Any], source: str) -> None:
+def plant(check: str, faulty: Any, twin: Callable[..., Any], inputs: Callable[[], Any], source: str) -> None:
+    """Plant what the check of this name must find in a function, from these inputs."""
     Make("function", twin, "function", check, inputs).plant(f"{check}-function", faulty, source=source)
 
 
-_plant("values", RowMaximum, row_maximum, matrix, "pytorch/pytorch#36353")
-_plant("jacobian", Reversal, reversal, vector, "pytorch/pytorch#59615")
-_plant("linearity", SineLoss, sine_loss, vector, "NVIDIA/TransformerEngine#2139, HawkAaron/warp-transducer#23")
-_plant("masks", MatrixProduct, scaled_by_sum, product, "NVIDIA/Megatron-LM#548, NVIDIA/apex#1517")
-_plant("missing-cotangents", SineAndCosine, sine_and_cosine, vector, "pytorch/pytorch#12631, pytorch/pytorch#58511")
-_plant("cotangent-layouts", Doubled, doubled, vector, "pytorch/pytorch#195210")
-_plant("inputs-unmodified", HalfSquare, half_square, vector, "linkedin/Liger-Kernel#272, #343")
-_plant("saved-state", Square, square, vector, "dmlc/dgl#1060")
-_plant("leak", CachedSquare, square, vector, "pytorch/pytorch#25340")
-_plant("repeatability", WarmingUp, square, vector, "pytorch/pytorch#194869")
-_plant("adjoint", WithForwardMode, square, vector, "pytorch/pytorch#198017")
-_plant("double-backward", QuadraticForm, quadratic_form, vector, "pytorch/pytorch#58509, #76185, #99523")
-_plant("nondifferentiable", ReluAndMask, relu_and_mask, vector, "pytorch/pytorch#14875")
-_plant("returned-metadata", Bias, with_bias, rows_and_bias, "pytorch/pytorch#65244, #1787")
-_plant("empty-inputs", StableSquare, square, vector, "pytorch/pytorch#50743")
-_plant("in-place-results", Flattened, flattened, matrix, "pytorch/pytorch#26546, #31258, #36383")
-_plant("autocast", LowPrecisionProduct, matrix_product, product, "pytorch/pytorch#87979, #88029")
-_plant("complex", ComplexSquare, square, complex_vector, "pytorch/pytorch#41857")
-_plant("checkpoints", OnceOnly, matrix_product, product, "guided-diffusion#144")
-_plant("transforms", Batched, cumulative_sums, vector, "pytorch/pytorch#90224")
-_plant("compile", depends_on_compilation, square, vector, "pytorch/pytorch#147995")
-_plant("devices", depends_on_device, square, vector, "pytorch/pytorch#195210")
+plant("values", RowMaximum, row_maximum, matrix, "pytorch/pytorch#36353")
+plant("jacobian", Reversal, reversal, vector, "pytorch/pytorch#59615")
+plant("linearity", SineLoss, sine_loss, vector, "NVIDIA/TransformerEngine#2139, HawkAaron/warp-transducer#23")
+plant("masks", MatrixProduct, scaled_by_sum, product, "NVIDIA/Megatron-LM#548, NVIDIA/apex#1517")
+plant("missing-cotangents", SineAndCosine, sine_and_cosine, vector, "pytorch/pytorch#12631, pytorch/pytorch#58511")
+plant("cotangent-layouts", Doubled, doubled, vector, "pytorch/pytorch#195210")
+plant("inputs-unmodified", HalfSquare, half_square, vector, "linkedin/Liger-Kernel#272, #343")
+plant("saved-state", Square, square, vector, "dmlc/dgl#1060")
+plant("leak", CachedSquare, square, vector, "pytorch/pytorch#25340")
+plant("repeatability", WarmingUp, square, vector, "pytorch/pytorch#194869")
+plant("adjoint", WithForwardMode, square, vector, "pytorch/pytorch#198017")
+plant("double-backward", QuadraticForm, quadratic_form, vector, "pytorch/pytorch#58509, #76185, #99523")
+plant("nondifferentiable", ReluAndMask, relu_and_mask, vector, "pytorch/pytorch#14875")
+plant("returned-metadata", Bias, with_bias, rows_and_bias, "pytorch/pytorch#65244, #1787")

@@ -10,6 +10,7 @@ from torch.autograd.gradcheck import gradcheck as torch_gradcheck
 
 import gradcheck_plus as gp
 from gradcheck_plus.zoo import function_faults as faults
+from gradcheck_plus.zoo.function_surroundings import ComplexSquare
 
 
 def double(*values: float) -> torch.Tensor:
@@ -60,9 +61,9 @@ def test_nothing_to_check_is_a_wrong_call_as_with_torch() -> None:
             check(torch.sin, torch.ones(2, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("faulty", [faults.Doubled, faults.HalfSquare, faults.Reversal, faults.ComplexSquare])
+@pytest.mark.parametrize("faulty", [faults.Doubled, faults.HalfSquare, faults.Reversal, ComplexSquare])
 def test_what_it_fails_on_is_what_is_wrong_at_these_inputs(faulty: Any) -> None:
-    given = torch.tensor([0.5, 1.0, 2.0], dtype=torch.complex128 if faulty is faults.ComplexSquare else torch.float64)
+    given = torch.tensor([0.5, 1.0, 2.0], dtype=torch.complex128 if faulty is ComplexSquare else torch.float64)
     given = given * (1 + 0.5j) if given.is_complex() else given
 
     assert not gp.gradcheck(faulty.apply, given.requires_grad_(), raise_exception=False)
