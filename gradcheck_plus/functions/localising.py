@@ -8,7 +8,8 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.functions.judging import Tested, alone
 from gradcheck_plus.functions.support import gradients
-from gradcheck_plus.graph.diverging import divergence, line_of
+from gradcheck_plus.graph.diverging import divergence
+from gradcheck_plus.graph.forward import line_of
 from gradcheck_plus.graph.recording import Recording
 from gradcheck_plus.graph.tracing import recorded
 from gradcheck_plus.mismatch import Mismatch

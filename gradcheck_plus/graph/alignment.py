@@ -29,9 +29,9 @@ def aligned_calls(reference: Sequence[Call], subject: Sequence[Call]) -> dict[Ca
     found: dict[Call, Call] = {}
     for call in reversed(subject):  # whoever uses a result is aligned before whoever made it
         like = known.likest(call)
-        # One that is recomputed twice in one backward is recomputed in a nested checkpoint: from the same values.
-        again = [other for other in like if _same(call.before, other.before)]
-        free = [other for other in like if other not in taken[call.backward]] or again
+        free = [other for other in like if other not in taken[call.backward]]
+        if not free:  # one that is recomputed twice in one backward is recomputed in a nested checkpoint: from the same values
+            free = [other for other in like if _same(call.before, other.before)]
         if free:
             goes_to = {found[user] for user in theirs[call] if user in found}
             found[call] = max(free, key=lambda other: (len(goes_to & users[other]), -uses[other], place[other]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 import torch
 
@@ -46,18 +47,31 @@ class Nearness:
         return bool(wide.isclose(other, rtol=0, atol=allowed, equal_nan=True).all())
 
     def gradients(self, expected: Node, got: Node, side: str) -> list[int]:
-        """Return which of the gradients that two nodes ``received`` or ``returned`` are not near."""
+        """Return which of the gradients that two nodes ``received`` or ``returned`` are not near, of those that were due."""
         these, those = _values(expected, side), _values(got, side)
+        near: Iterable[bool]
         if these is None or those is None:
-            return [
-                i for i, (a, b) in enumerate(zip(getattr(expected, side), getattr(got, side), strict=False)) if not _alike(a, b)
-            ]
-        scale = max(size(these), size(_values(expected, "received") or ()))
-        return [i for i, (a, b) in enumerate(zip(these, those, strict=False)) if not self.tensors(a, b, scale)]
+            near = starmap(_alike, zip(getattr(expected, side), getattr(got, side), strict=False))
+        else:
+            scale = max(size(these), size(_values(expected, "received") or ()))
+            near = (self.tensors(a, b, scale) for a, b in zip(these, those, strict=False))
+        wrong = [slot for slot, is_near in enumerate(near) if not is_near]
+        return [slot for slot in wrong if side == "received" or not _left_out(got, slot)]
 
 
 def _values(node: Node, side: str) -> Sequence[torch.Tensor | None] | None:
     return node.received_values if side == "received" else node.returned_values
+
+
+def _left_out(node: Node, slot: int) -> bool:
+    """Is a gradient not there because this backward was asked for those of other inputs only?"""
+    return node.returned[slot] is None and node.leads_to[slot] is None
+
+
+def total(nodes: Sequence[Node]) -> torch.Tensor | None:
+    """Return what some leaves were sent, in sum; None if that is nothing."""
+    values = [value for node in nodes for value in (node.received_values or ())[:1] if value is not None]
+    return sum(values[1:], values[0]) if values else None
 
 
 def _alike(expected: Gradient | None, got: Gradient | None) -> bool:

@@ -1,6 +1,5 @@
 """The first place at which two runs part."""
 
-import linecache
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -14,9 +13,9 @@ from gradcheck_plus.compat import forward_class, tensors
 from gradcheck_plus.divergence import Direction, Divergence, DivergenceKind
 from gradcheck_plus.errors import said
 from gradcheck_plus.graph.alignment import aligned_calls, aligned_nodes
-from gradcheck_plus.graph.comparing import Nearness, described, size
-from gradcheck_plus.graph.forward import Call, Value, passed_over
-from gradcheck_plus.graph.node import Node
+from gradcheck_plus.graph.comparing import Nearness, described, size, total
+from gradcheck_plus.graph.forward import Call, Value, line_of, passed_over
+from gradcheck_plus.graph.node import Node, Values
 from gradcheck_plus.graph.recording import Recording
 
 #: Stands for the gradient of a leaf that a run does not know.
@@ -29,15 +28,7 @@ def divergence(reference: Recording, subject: Recording, *, known: bool = False)
     What is only rounded otherwise counts where nothing else differs. If it is `known` that they part, and nothing that was
     recorded does, it is a leaf that is sent its gradient in another number of parts, if there is one.
     """
-    comparison = Comparison(reference, subject)
-    floor = size(value for node in reference for value in node.received_values or ())
-    near = Nearness(exact=False, floor=floor)
-    if (reference.raised is None) != (subject.raised is None):
-        return comparison.recomputed_before_it_raises(near) or comparison.raising()
-    for nearness in (near, Nearness(exact=True)):
-        for found in comparison.divergences(nearness):
-            return found
-    return next(comparison.parts(), None) if known else None
+    return Comparison(reference, subject).first(known=known)
 
 
 class Comparison:
@@ -50,7 +41,20 @@ class Comparison:
         self.calls = aligned_calls(mine, theirs)
         self.nodes = aligned_nodes(reference, subject, self.calls)
 
-    def divergences(self, nearness: Nearness) -> Iterator[Divergence]:
+    @cached_property
+    def levels(self) -> tuple[Nearness, Nearness]:
+        """What counts as the same: near enough, and where nothing is further apart than that, only the same bits."""
+        floor = size(value for node in self.reference for value in node.received_values or ())
+        return Nearness(exact=False, floor=floor), Nearness(exact=True)
+
+    def first(self, *, known: bool = False) -> Divergence | None:
+        """Return where the two part first; see `divergence`."""
+        if (self.reference.raised is None) != (self.subject.raised is None):
+            return self._recomputed_before_it_raises() or self._raising()
+        found = next((place for nearness in self.levels for place in self._places(nearness)), None)
+        return found or (next(self._parts(), None) if known else None)
+
+    def _places(self, nearness: Nearness) -> Iterator[Divergence]:
         """Yield the places at which the two part, the first one first: in the forwards, then in the backward."""
         yield from self._forwards(nearness)
         yield from self._backwards(nearness)
@@ -59,15 +63,15 @@ class Comparison:
 
     # exceptions -----------------------------------------------------------------------------------------------------
 
-    def recomputed_before_it_raises(self, nearness: Nearness) -> Divergence | None:
+    def _recomputed_before_it_raises(self) -> Divergence | None:
         """Return where a forward is recomputed otherwise, if it is and the subject raises: that is why."""
         if self.subject.raised is None:
             return None
-        found = next((d for d in self._forwards(nearness) if d.kind == "recompute-differs"), None)
+        found = next((d for d in self._forwards(self.levels[0]) if d.kind == "recompute-differs"), None)
         raised = f"; the subject then raises {type(self.subject.raised).__name__}"
         return msgspec.structs.replace(found, message=found.message + raised) if found else None
 
-    def raising(self) -> Divergence:
+    def _raising(self) -> Divergence:
         """Return where one of the two raises and the other one does not."""
         error, who, where = (
             (self.subject.raised, "the subject", self.subject)
@@ -88,8 +92,7 @@ class Comparison:
     def _stopped_at(self, where: Recording) -> Node | None:
         """Return the first node that ran in the other run and not in the one that ended early, if a backward had begun."""
         if where is self.reference:
-            counterparts = {index for others in self.nodes.values() for index in others}
-            return next((n for n in self.subject if n.index not in counterparts), None)
+            return next((n for n in self.subject if not self.known(n)), None)
         return next((n for n in self.reference if n.index not in self.nodes), None) if where.nodes else None
 
     # forwards -------------------------------------------------------------------------------------------------------
@@ -97,7 +100,7 @@ class Comparison:
     def _forwards(self, nearness: Nearness) -> Iterator[Divergence]:
         for call in self.subject.calls:
             other = self.calls.get(call)
-            if other is None or _all_near(other.after, call.after, nearness):
+            if other is None or not any(_apart(other.after, call.after, nearness)):
                 continue
             # In a forward, operations may be of one line though somebody else runs them; what is recomputed has one origin.
             if call.backward is not None or self._as_many(call):
@@ -110,17 +113,15 @@ class Comparison:
         kind: DivergenceKind = "recompute-differs" if again else "forward-differs"
         what = "the recomputed forward differs" if again else "the forward differs"
         mode = self._mode(call.path, call.backward)
-        for index, (a, b) in enumerate(_pairs(other.before, call.before)):
-            if nearness.tensors(a, b):
-                continue
+        for index, a, b in _apart(other.before, call.before, nearness):
             maker = self._maker(other, index)
             if maker is not None and self._due(maker, call.backward) and not self._ran(maker, call.backward):
-                return _at(maker, "forward", kind, f"{what} first at {_named(maker)}, which does not run again as it did{mode}")
+                return _at(maker, kind, f"{what} first at {_named(maker)}, which does not run again as it did{mode}")
             name = self._leaf(other, index) or f"tensor input {index}"
             value = f"the value of {name} that goes into {_named(other)}"
-            return _at(other, "forward", kind, f"{what} first in {value}: {described(a, b)}{mode}")
-        a, b = next(pair for pair in _pairs(other.after, call.after) if not nearness.tensors(*pair))
-        return _at(other, "forward", kind, f"{what} first in what {_named(other)} gives: {described(a, b)}{mode}")
+            return _at(other, kind, f"{what} first in {value}: {described(a, b)}{mode}")
+        _, a, b = next(_apart(other.after, call.after, nearness))
+        return _at(other, kind, f"{what} first in what {_named(other)} gives: {described(a, b)}{mode}")
 
     def _as_many(self, call: Call) -> bool:
         """Do both run an operation of this name as often at this line, outside of any backward?"""
@@ -139,7 +140,7 @@ class Comparison:
             left_out = [c for c in here if not self._ran(c, entry.backward)]
             if left_out:
                 text = f"the recomputed forward differs first at {_named(left_out[0])}, which does not run again{mode}"
-                yield _at(left_out[0], "forward", "recompute-differs", text)
+                yield _at(left_out[0], "recompute-differs", text)
 
     def _mode(self, path: str | None, backward: int | None) -> str:
         """Say in which mode a module runs in a backward, if the reference runs it in another one; else nothing."""
@@ -157,20 +158,18 @@ class Comparison:
 
     def _maker(self, call: Call, index: int) -> Call | None:
         """Return the operation of the reference that made a tensor which went into another one."""
-        given = tensors((call.args, call.kwargs))
-        if index >= len(given):
-            return None
-        return self._makers.get(id(given[index]))
+        return self._makers.get(_given(call, index))
 
     @cached_property
-    def _makers(self) -> dict[int, Call]:
+    def _makers(self) -> dict[int | None, Call]:
         # The calls hold the tensors, so that no id is another tensor's.
         return {id(output): call for call in self.reference.calls for output in call.outputs}
 
     def _leaf(self, call: Call, index: int) -> str | None:
-        given = tensors((call.args, call.kwargs))
-        names = {id(n.grad_fn.variable): n.leaf for n in self.reference if n.kind == "leaf" and n.leaf}
-        return names.get(id(given[index])) if index < len(given) else None
+        names: dict[int | None, str | None] = {
+            id(n.grad_fn.variable): n.leaf for n in self.reference if n.kind == "leaf" and n.leaf
+        }
+        return names.get(_given(call, index))
 
     def _ran(self, call: Call, backward: int | None) -> bool:
         """Did the subject run an operation of the reference in this forward or backward?"""
@@ -187,10 +186,10 @@ class Comparison:
             if node.kind == "leaf":
                 continue
             if wrong := nearness.gradients(node, others[0], "received"):
-                yield self._arriving(node, others[0], wrong[0], nearness)
-            elif wrong := [i for i in nearness.gradients(node, others[0], "returned") if not _left_out(others[0], i)]:
+                yield self._arriving(node, others[0], wrong[0])
+            elif wrong := nearness.gradients(node, others[0], "returned"):
                 mine, theirs = node.call, others[0].call
-                if mine and theirs and not _all_near(mine.before, theirs.before, nearness):
+                if mine and theirs and any(_apart(mine.before, theirs.before, nearness)):
                     yield self._forward(theirs, mine, nearness)  # not its rule: its forward was given something else
                 else:
                     yield _rule(node, others[0], wrong[0])
@@ -203,7 +202,7 @@ class Comparison:
             known = node.call in self._differentiated
         if known and any(g is not None for g in node.received):
             text = f"no gradient reaches {_named(node)}"
-            yield _at(node, "backward", "gradient-missing", text, line=self._before(node) if node.kind == "leaf" else None)
+            yield _at(node, "gradient-missing", text, line=self._before(node) if node.kind == "leaf" else None)
 
     @cached_property
     def _differentiated(self) -> set[Call]:
@@ -211,22 +210,26 @@ class Comparison:
         functions = {forward_class(node.grad_fn) for node in self.subject}
         return {o for call, o in self.calls.items() if o.backward is None and not functions.intersection(call.within)}
 
-    def _arriving(self, node: Node, other: Node, slot: int, nearness: Nearness) -> Divergence:
+    def _arriving(self, node: Node, other: Node, slot: int) -> Divergence:
         """Say where a gradient comes from that is another one, though all nodes before agree."""
-        a, b = (_pick(n.received_values, slot) for n in (node, other))
-        how = f": {described(a, b)}" if a is not None or b is not None else ""
-        senders = [n for n in self.subject if other.index in n.leads_to]
-        strangers = [n for n in senders if not self._known(n)]
-        if strangers or (not senders and other.parent is not None):
-            by = strangers[0] if strangers else self.subject.nodes[other.parent or 0]
-            text = f"{_named(by)} hands {_named(node)} another gradient{how}"
-            return _at(by, "backward", "incoming-differs", text, line=node)
-        if not senders:
-            text = f"the backward that starts at {_named(node)} is given another gradient{how}"
-            return _at(node, "backward", "incoming-differs", text)
-        return _at(node, "backward", "accumulation-differs", f"the gradients that reach {_named(node)} add up otherwise{how}")
+        how = _how(node.received_values, other.received_values, slot)
+        if any(other.index in n.leads_to for n in self.subject):
+            return self._added_up(node, other, how, line=node)
+        if other.parent is not None:
+            return _handed_on(self.subject.nodes[other.parent], node, how, line=node)
+        text = f"the backward that starts at {_named(node)} is given another gradient{how}"
+        return _at(node, "incoming-differs", text)
 
-    def _known(self, node: Node) -> bool:
+    def _added_up(self, node: Node, other: Node, how: str, *, line: Node | None) -> Divergence:
+        """Say who of those that send a gradient is not in the reference, or that they add up otherwise."""
+        strangers = (n for n in self.subject if other.index in n.leads_to and not self.known(n))
+        if (stranger := next(strangers, None)) is not None:
+            return _handed_on(stranger, node, how, line=line)
+        text = f"the gradients that reach {_named(node)} add up otherwise{how}"
+        return _at(node, "accumulation-differs", text, line=line)
+
+    def known(self, node: Node) -> bool:
+        """Has a node of the subject a counterpart in the reference?"""
         return node.index in self._counterparts
 
     @cached_property
@@ -237,38 +240,32 @@ class Comparison:
 
     def _leaves(self, nearness: Nearness) -> Iterator[Divergence]:
         """Compare what leaves were sent, each in sum, and then what they have in the end."""
-        for nodes, others in self._leaf_groups():
-            expected, got = _total(nodes), _total(others)
+        for nodes, others in self.leaf_groups():
+            expected, got = total(nodes), total(others)
             if not nearness.tensors(expected, got, size(v for n in nodes for v in n.received_values or ())):
-                yield self._at_leaf(nodes[0], others[0], f": {described(expected, got)}")
+                how = f": {described(expected, got)}"
+                yield self._added_up(nodes[0], others[0], how, line=self._before(nodes[0]))
         for name, expected in self.reference.gradients.items():
             got = self.subject.gradients.get(name)
             if name in self.subject.gradients and not nearness.tensors(expected, got):
                 text = f"what is added to {name}.grad is right, but not what it is in the end: {described(expected, got)}"
                 sender = next((n for n in self.reference if n.leaf == name), None)
-                yield _at(self._before(sender) or name, "backward", "accumulation-differs", text)
+                yield _at(self._before(sender) or name, "accumulation-differs", text)
 
-    def parts(self) -> Iterator[Divergence]:
+    def _parts(self) -> Iterator[Divergence]:
         """Yield the leaves that are sent their gradient in more or fewer parts: their sum may have other last bits."""
-        for nodes, others in self._leaf_groups():
+        for nodes, others in self.leaf_groups():
             if len(nodes) != len(others):
-                yield self._at_leaf(nodes[0], others[0], f": in {len(others)} parts, where {len(nodes)} are expected")
+                how = f": in {len(others)} parts, where {len(nodes)} are expected"
+                yield self._added_up(nodes[0], others[0], how, line=self._before(nodes[0]))
 
-    def _leaf_groups(self) -> Iterator[tuple[list[Node], list[Node]]]:
+    def leaf_groups(self) -> Iterator[tuple[list[Node], list[Node]]]:
         """Yield the runs of each leaf's node in the reference, with those in the subject."""
         groups: dict[tuple[int, ...], list[Node]] = defaultdict(list)
         for node in self.reference:
             if node.kind == "leaf" and node.index in self.nodes:
                 groups[tuple(self.nodes[node.index])].append(node)
         yield from ((nodes, [self.subject.nodes[index] for index in indices]) for indices, nodes in groups.items())
-
-    def _at_leaf(self, node: Node, other: Node, how: str) -> Divergence:
-        strangers = [n for n in self.subject if other.index in n.leads_to and not self._known(n)]
-        if strangers:
-            text = f"{_named(strangers[0])} hands {_named(node)} another gradient{how}"
-            return _at(strangers[0], "backward", "incoming-differs", text, line=self._before(node))
-        text = f"the gradients that reach {_named(node)} add up otherwise{how}"
-        return _at(node, "backward", "accumulation-differs", text, line=self._before(node))
 
     def _results(self, nearness: Nearness) -> Iterator[Divergence]:
         """Compare what the backwards returned, if as many ran: second derivatives show there only."""
@@ -278,14 +275,20 @@ class Comparison:
             for slot, (a, b) in enumerate(zip(ours, theirs, strict=True)):
                 if nearness.tensors(a, b):
                     continue
-                stranger = next((n for n in self.subject if n.kind == "function" and not self._known(n)), None)
+                stranger = next((n for n in self.subject if n.kind == "function" and not self.known(n)), None)
                 where = f"gradient {slot} that backward {number} returns"
                 by = f"; {_named(stranger)} ran in it, and not in the reference" if stranger else ""
-                yield _at(stranger or where, "backward", "result-differs", f"{where} is another one: {described(a, b)}{by}")
+                yield _at(stranger or where, "result-differs", f"{where} is another one: {described(a, b)}{by}")
 
     def _before(self, node: Node | None) -> Node | None:
         """Return a node that sends to a leaf, which has no line of its own."""
         return next((n for n in self.reference if node is not None and node.index in n.leads_to), None)
+
+
+def _given(call: Call, index: int) -> int | None:
+    """Return the id of a tensor that went into an operation, None if it was not kept."""
+    given = tensors((call.args, call.kwargs))
+    return id(given[index]) if index < len(given) else None
 
 
 def _innermost(error: BaseException) -> tuple[FrameType | None, str]:
@@ -301,34 +304,28 @@ def _runs(call: Call, frame: FrameType | None) -> bool:
 
 
 def _rule(node: Node, other: Node, slot: int) -> Divergence:
-    a, b = (_pick(n.returned_values, slot) for n in (node, other))
-    how = f": {described(a, b)}" if a is not None or b is not None else ""
+    how = _how(node.returned_values, other.returned_values, slot)
     text = f"{_named(node)} received the same and returned another gradient of input {slot}{how}"
-    return _at(node, "backward", "rule-differs", f"{text}; its rule is wrong, or what it saved was changed")
+    return _at(node, "rule-differs", f"{text}; its rule is wrong, or what it saved was changed")
 
 
-def _left_out(node: Node, slot: int) -> bool:
-    """Is a gradient not there because this backward was asked for those of other inputs only?"""
-    return node.returned[slot] is None and node.leads_to[slot] is None
+def _handed_on(by: Node, node: Node, how: str, *, line: Node | None) -> Divergence:
+    return _at(by, "incoming-differs", f"{_named(by)} hands {_named(node)} another gradient{how}", line=line)
 
 
-def _pick(values: Sequence[torch.Tensor | None] | None, slot: int) -> torch.Tensor | None:
-    return values[slot] if values is not None and slot < len(values) else None
+def _how(expected: Values | None, got: Values | None, slot: int) -> str:
+    """Say how two gradients differ, if the values were kept."""
+    a, b = (values[slot] if values is not None and slot < len(values) else None for values in (expected, got))
+    return f": {described(a, b)}" if a is not None or b is not None else ""
 
 
-def _total(nodes: Sequence[Node]) -> torch.Tensor | None:
-    values = [v for n in nodes for v in (n.received_values or ())[:1] if v is not None]
-    return sum(values[1:], values[0]) if values else None
-
-
-def _pairs(expected: Sequence[Value], got: Sequence[Value]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield the values to compare; bytes are the workspace of a kernel, which is never written whole."""
-    pairs = ((a.tensor, b.tensor) for a, b in zip(expected, got, strict=False))
-    return ((a, b) for a, b in pairs if a.dtype != torch.uint8)
-
-
-def _all_near(expected: Sequence[Value], got: Sequence[Value], nearness: Nearness) -> bool:
-    return all(nearness.tensors(a, b) for a, b in _pairs(expected, got))
+def _apart(
+    expected: Sequence[Value], got: Sequence[Value], nearness: Nearness
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Yield the values that are not near, each with its place. Bytes are the workspace of a kernel, never written whole."""
+    for index, (a, b) in enumerate(zip(expected, got, strict=False)):
+        if a.tensor.dtype != torch.uint8 and not nearness.tensors(a.tensor, b.tensor):
+            yield index, a.tensor, b.tensor
 
 
 def _named(what: Node | Call | str) -> str:
@@ -342,7 +339,6 @@ def _named(what: Node | Call | str) -> str:
 
 def _at(
     what: Node | Call | str,
-    direction: str,
     kind: DivergenceKind,
     message: str,
     *,
@@ -351,10 +347,5 @@ def _at(
     """Return a divergence at a node or operation, with the line of `line` where it has none of its own in the reference."""
     name = what if isinstance(what, str) else what.name
     source = next((s for s in (getattr(line, "source", None), getattr(what, "source", None)) if s), "")
-    return Divergence(name, line_of(source), "forward" if direction == "forward" else "backward", kind, source, message)
-
-
-def line_of(source: str) -> str:
-    """Return the text of a line given as ``path:line``, empty where it is not known."""
-    path, _, number = source.rpartition(":")
-    return linecache.getline(path, int(number)).strip() if path else ""
+    direction: Direction = "forward" if kind in ("forward-differs", "recompute-differs") else "backward"
+    return Divergence(name, line_of(source), direction, kind, source, message)

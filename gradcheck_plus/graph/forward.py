@@ -1,6 +1,7 @@
 """What made the nodes of a graph: the operations of a forward, recorded while it runs."""
 
 import contextlib
+import linecache
 import sys
 import threading
 from collections.abc import Sequence
@@ -237,6 +238,12 @@ def _made(call: Call, grad_fn: Any) -> bool:
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+def line_of(source: str) -> str:
+    """Return the text of a line given as ``path:line``, empty where it is not known."""
+    path, _, number = source.rpartition(":")
+    return linecache.getline(path, int(number)).strip() if path else ""
 
 
 def passed_over(frame: FrameType) -> bool:

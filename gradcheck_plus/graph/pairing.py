@@ -1,14 +1,13 @@
 """Two recordings side by side, from the first difference on."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
 import torch
 
 from gradcheck_plus.divergence import Divergence
-from gradcheck_plus.graph.comparing import Nearness, size
-from gradcheck_plus.graph.diverging import Comparison, divergence
+from gradcheck_plus.graph.comparing import Nearness, size, total
+from gradcheck_plus.graph.diverging import Comparison
 from gradcheck_plus.graph.forward import Call, Value
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.recording import Recording
@@ -74,15 +73,13 @@ class SideBySide(msgspec.Struct, frozen=True):
 
 def side_by_side(reference: Recording, subject: Recording) -> SideBySide:
     """Return two recordings of whole runs side by side, from where they part on."""
-    found = divergence(reference, subject)
     comparison = Comparison(reference, subject)
-    aligned = len(comparison.nodes)
+    found, aligned = comparison.first(), len(comparison.nodes)
     if found is None:
         return SideBySide(None, aligned)
-    floor = size(value for node in reference for value in node.received_values or ())
     operations: tuple[Pair, ...] = ()
     nodes: tuple[Pair, ...] = ()
-    for nearness in (Nearness(exact=False, floor=floor), Nearness(exact=True)):
+    for nearness in comparison.levels:
         operations = tuple(_operations(comparison, nearness))
         nodes = _from_first(list(_nodes(comparison, nearness)))
         if operations or nodes:
@@ -118,11 +115,7 @@ def _operation(call: Call) -> str:
 def _nodes(comparison: Comparison, nearness: Nearness) -> Iterator[Pair]:
     """Yield the nodes in the order of the reference, those that only the subject has before what they ran before."""
     theirs = comparison.subject.nodes
-    matched = {index for others in comparison.nodes.values() for index in others}
-    leaves: dict[tuple[int, ...], list[Node]] = defaultdict(list)
-    for node in comparison.reference:
-        if node.kind == "leaf" and node.index in comparison.nodes:
-            leaves[tuple(comparison.nodes[node.index])].append(node)
+    leaves = {nodes[0].index: nodes for nodes, _ in comparison.leaf_groups()}
     waiting: list[Node] = []
     shown = 0
     for node in comparison.reference:
@@ -130,13 +123,13 @@ def _nodes(comparison: Comparison, nearness: Nearness) -> Iterator[Pair]:
         if others is None:
             waiting.append(node)
             continue
-        between = [other for other in theirs[shown : others[0]] if other.index not in matched]
+        between = [other for other in theirs[shown : others[0]] if not comparison.known(other)]
         yield from _unaligned(waiting, between, nearness)
         waiting, shown = [], max(shown, others[0])
-        same = leaves[tuple(others)] if node.kind == "leaf" else [node]
-        if node is same[0]:  # a leaf that is sent several gradients is shown once
+        same = leaves.get(node.index) if node.kind == "leaf" else [node]
+        if same:  # a leaf that is sent several gradients is shown once, at the first
             yield _pair(same, [theirs[index] for index in others], nearness)
-    yield from _unaligned(waiting, [other for other in theirs[shown:] if other.index not in matched], nearness)
+    yield from _unaligned(waiting, [other for other in theirs[shown:] if not comparison.known(other)], nearness)
 
 
 def _unaligned(nodes: Sequence[Node], others: Sequence[Node], nearness: Nearness) -> Iterator[Pair]:
@@ -181,22 +174,16 @@ def _both(node: Node, other: Node, side: str, nearness: Nearness) -> Iterator[Si
     for slot, (a, b) in enumerate(zip(these, those, strict=False)):
         what = f"{side} {slot}" if len(these) > 1 else side
         pair = (values[slot], others[slot]) if slot < min(len(values), len(others)) else (None, None)
-        left_out = side == "returned" and b is None and other.leads_to[slot] is None
-        yield Side(what, a, b, _difference(*pair) if slot in wrong and not left_out else "")
+        yield Side(what, a, b, _difference(*pair) if slot in wrong else "")
 
 
 def _leaf(nodes: Sequence[Node], others: Sequence[Node], nearness: Nearness) -> list[Side]:
     """Compare what a leaf is sent: in sum, where it is sent several gradients."""
-    expected, got = _total(nodes), _total(others)
+    expected, got = total(nodes), total(others)
     scale = size(value for node in nodes for value in node.received_values or ())
     what = "received" if len(nodes) == len(others) == 1 else f"received, sum of {len(nodes)} and {len(others)}"
     equal = nearness.tensors(expected, got, scale)
     return [Side(what, _figures(expected), _figures(got), "" if equal else _difference(expected, got))]
-
-
-def _total(nodes: Sequence[Node]) -> torch.Tensor | None:
-    values = [value for node in nodes for value in (node.received_values or ())[:1] if value is not None]
-    return sum(values[1:], values[0]) if values else None
 
 
 def _sides(what: str, expected: Sequence[Value], got: Sequence[Value], nearness: Nearness) -> Iterator[Side]:

@@ -1,6 +1,5 @@
 """A recording as a table, and as a graph for networkx."""
 
-import linecache
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import torch
 from rich.table import Table
 from rich.text import Text
 
+from gradcheck_plus.graph.forward import line_of
 from gradcheck_plus.graph.node import Node
 from gradcheck_plus.graph.structs import Gradient, Gradients, RecordedNode
 
@@ -146,7 +146,7 @@ def named(node: Node | RecordedNode) -> str:
 def place(source: str | None) -> str:
     """Return the file, the number and the text of a line, for a table."""
     path, _, number = (source or "").rpartition(":")
-    return f"{Path(path).name}:{number} {linecache.getline(path, int(number)).strip()}".rstrip() if path else ""
+    return f"{Path(path).name}:{number} {line_of(source or '')}".rstrip() if path else ""
 
 
 def _backward(node: Node | RecordedNode) -> str:

@@ -8,7 +8,7 @@ import torch
 from gradcheck_plus.compat import tensors
 from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.errors import InvalidArgument
-from gradcheck_plus.graph.diverging import Comparison, divergence
+from gradcheck_plus.graph.diverging import Comparison
 from gradcheck_plus.graph.recording import Recording
 from gradcheck_plus.graph.running import RunRecording
 
@@ -59,10 +59,11 @@ def first_divergence(reference: Run, subject: Run, *, names: Names = None) -> Di
     expected = _recorder(reference, names)
     got = _recorder(subject, names, like=expected if isinstance(expected, RunRecording) else None)
     runs = [one.recording if isinstance(one, RunRecording) else one for one in (expected, got)]
-    found = divergence(*runs)
+    comparison = Comparison(*runs)
+    found = comparison.first()
     if found is None and runs[0].raised is not None:
         raise runs[0].raised
-    if found is None and not Comparison(*runs).nodes:
+    if found is None and not comparison.nodes:
         raise InvalidArgument(
             f"`subject` has {len(runs[1])} nodes, and `reference` {len(runs[0])}, of which none correspond: they run no"
             " operation from the same line, in the same module or on the same values. Give two runs of one model."
