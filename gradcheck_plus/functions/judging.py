@@ -18,7 +18,7 @@ from gradcheck_plus.functions.checks.check import natural
 from gradcheck_plus.functions.drawn import decode
 from gradcheck_plus.functions.point import Point, plain_point
 from gradcheck_plus.functions.support import floats
-from gradcheck_plus.functions.tested import Sample, callable_of, name_of, sample_of
+from gradcheck_plus.functions.tested import Sample, callable_of, first_line, name_of, sample_of
 from gradcheck_plus.functions.variations import offered, phrases, varied
 from gradcheck_plus.mismatch import Mismatch
 
@@ -105,7 +105,7 @@ class Tested:
                 return
         refusal = next(e for double, e in errors if not double)
         raise InvalidArgument(
-            f"`inputs` is refused by {self.name}: {type(refusal).__name__}: {_first_line(refusal)}. Write a sample call "
+            f"`inputs` is refused by {self.name}: {type(refusal).__name__}: {first_line(refusal)}. Write a sample call "
             f"that it takes."
         ) from refusal
 
@@ -116,7 +116,7 @@ class Tested:
             except Exception as error:
                 raise InvalidArgument(
                     f"`{what}`={name_of(self.reference_given)} refuses the sample call: "
-                    f"{type(error).__name__}: {_first_line(error)}. "
+                    f"{type(error).__name__}: {first_line(error)}. "
                     f"Write one that takes what {self.name} takes."
                 ) from error
 
@@ -153,7 +153,7 @@ class Tested:
             except Exception as error:
                 found = _raised(scene, error)
                 if not found:
-                    return Judged("refused", reason=f"{type(error).__name__}: {_first_line(error)}")
+                    return Judged("refused", reason=f"{type(error).__name__}: {first_line(error)}")
             return Judged("fault" if found else "match", found, scene.kinks, not found and not scene.judged)
 
     def _found(self, scene: Scene) -> tuple[Mismatch, ...]:
@@ -207,7 +207,7 @@ def _seeded(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _raised(scene: Scene, error: Exception) -> tuple[Mismatch, ...]:
     """Return what an exception says of a function that was called where it should not raise."""
-    text = _first_line(error)
+    text = first_line(error)
     missing = isinstance(error, NotImplementedError)
     narrow = scene.call.names & _NARROW and re.search("dtype|scalar type|not supported for|Half|BFloat16", text)
     broadcast = scene.point.alone and "invalid gradient at index" in text  # which the engine itself refuses
@@ -223,7 +223,3 @@ def _raised(scene: Scene, error: Exception) -> tuple[Mismatch, ...]:
 
 def _overlaps(t: torch.Tensor) -> bool:
     return t.numel() * t.element_size() > t.untyped_storage().nbytes()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]

@@ -116,7 +116,7 @@ def sample_of(op: Any, inputs: Any, seed: int = 0) -> Sample:
     except InvalidArgument:
         raise
     except Exception as error:
-        raise InvalidArgument(f"`inputs`={inputs!r} raises {type(error).__name__}: {_first_line(error)}. {_INPUTS}") from error
+        raise InvalidArgument(f"`inputs`={inputs!r} raises {type(error).__name__}: {first_line(error)}. {_INPUTS}") from error
     sample = Sample()
     names = parameter_names(op)
     parts = [_spelled(value, names[i] if i < len(names) else f"x{i}", sample) for i, value in enumerate(args)]
@@ -192,5 +192,6 @@ def _add_parameters(module: nn.Module, parts: list[str], positional: int, sample
     sample.text = f"torch.func.functional_call(op, {{{', '.join(entries)}}}, ({inside}), {{{keywords}}})"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an exception says."""
     return (str(error).strip().splitlines() or ["no message"])[0]
