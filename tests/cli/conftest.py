@@ -4,6 +4,7 @@ import contextlib
 import functools
 import io
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -22,6 +23,9 @@ from gradcheck_plus.cli import check, main, replaying
 
 #: Runs the command with some arguments, in the project or in another folder.
 Command = Callable[..., CompletedProcess[str]]
+
+#: Seconds that a process that was killed has to end: its memory is given back first, on a machine that has more to do.
+_PATIENCE = 100
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,16 +50,22 @@ def command(project: Path) -> Command:
 
 
 @pytest.fixture
-def is_running() -> Callable[[int], bool]:
-    """Is there such a process, and is it more than the record of one that has ended?"""
+def ends() -> Callable[[int], bool]:
+    """Does a process come to its end? What was killed does so in its own time, and may leave a record that nobody reads."""
 
-    def running(process: int) -> bool:
+    def ended(process: int) -> bool:
         try:
-            return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return False
+            return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        except (FileNotFoundError, ProcessLookupError):
+            return True
 
-    return running
+    def ends(process: int) -> bool:
+        end = time.monotonic() + _PATIENCE
+        while not ended(process) and time.monotonic() < end:
+            time.sleep(0.02)
+        return ended(process)
+
+    return ends
 
 
 @pytest.fixture

@@ -116,15 +116,15 @@ def test_a_candidate_that_hangs_is_left_out_and_the_rest_is_shrunk(command: Comm
 
 
 def test_what_a_hanging_subject_has_started_is_ended_with_it(
-    command: Command, project: Path, tmp_path: Path, is_running: Callable[[int], bool]
+    command: Command, project: Path, tmp_path: Path, ends: Callable[[int], bool]
 ) -> None:
     check(command, "starts_children", tmp_path, "--trait", "kwarg-tensor", "--max-examples", "20", "--case-timeout", "4")
 
     child = int((project / "child").read_text(encoding="utf-8"))
-    running = is_running(child)
-    if running:
+    ended = ends(child)
+    if not ended:
         os.kill(child, 9)
-    assert not running
+    assert ended
 
 
 # before the first case --------------------------------------------------------------------------------------------------
