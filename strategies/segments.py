@@ -26,8 +26,9 @@ def bodies(c: Chooser, b: Builder, most: int) -> list[Form]:
             for number in range(length):
                 b.statement(segment, first=number == 0)
     _ensure_gradient(b, forms)
-    if c.given("unused-parameter") and "sequential" not in forms:
-        b.unused_parameter(0)
+    owners = [segment for segment, form in enumerate(forms) if form != "sequential"]
+    if owners and c.given("unused-parameter"):
+        b.unused_parameter(owners[0])
     return forms
 
 

@@ -13,6 +13,9 @@ from gradcheck_plus.subject import Subject
 from gradcheck_plus.tolerance import UNIT
 from gradcheck_plus.traits import TRAITS, exact, traits
 
+#: Roles that are what a function and its VJP return; the others are what they do beside.
+_RETURNED = ("output", "primal", "parameter", "call")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -41,10 +44,14 @@ class Verdict:
 
     @property
     def judged(self) -> frozenset[str]:
-        """The traits of which this case says something: none if it is vacuous, refused or invalid."""
+        """The traits of which this case says something: none if it is vacuous, refused or invalid.
+
+        Nothing is said of a trait that is the excuse for another output, gradient or exception. Where it excuses a side effect
+        alone, as statistics that are updated once more, the gradients of the case have been judged with it.
+        """
         if self.vacuous or self.name in ("refused", "invalid"):
             return frozenset()
-        return self.traits - {expectation.trait for _, expectation in self.excused}
+        return self.traits - {expectation.trait for m, expectation in self.excused if m.role in _RETURNED}
 
 
 def decide(case: Case, subject: Subject, contract: Contract, *, device: str = "cpu") -> Verdict:
