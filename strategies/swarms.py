@@ -5,7 +5,7 @@ After Groce et al., "Swarm Testing" (ISSTA 2012): a random subset of the feature
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from zlib import crc32
+from hashlib import blake2b
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -19,8 +19,12 @@ _EVERYTHING = 3
 
 @lru_cache(maxsize=4096)
 def _order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
-    """Return the traits in an order that two numbers choose, the same on every machine."""
-    return tuple(sorted(allowed, key=lambda trait: crc32(f"{first}.{second}.{trait}".encode())))
+    """Return the traits in an order that two numbers choose, the same on every machine.
+
+    By a cryptographic hash: a checksum is linear, so that of two names of one length the same few bits would always differ, and
+    some would never be among the first together.
+    """
+    return tuple(sorted(allowed, key=lambda trait: blake2b(f"{first}.{second}.{trait}".encode(), digest_size=8).digest()))
 
 
 def closed(chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
