@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gradcheck_plus.case import Case, ModuleProgram
+from gradcheck_plus.case import Case, ModuleProgram, Primal
 from gradcheck_plus.execute import Meter, Tape, Unreplayable, execute, reference
 from gradcheck_plus.expectations import Contract, Expectation
 from gradcheck_plus.mismatch import Mismatch, Rule
@@ -66,10 +66,15 @@ def decide(case: Case, subject: Subject, contract: Contract, *, device: str = "c
     faults = tuple(m for m, e in pairs if e is None)
     excused = tuple((m, e) for m, e in pairs if e is not None)
     refused = any(e.effect == "refuses" or e.wholesale or m.kind == "raises" for m, e in excused)
-    quiet = any(TRAITS[name].quiet for name in found)
+    quiet = any(TRAITS[name].quiet for name in found) or any(map(_quiet, case.primals))
     name = "fault" if faults else "refused" if refused else "match"
     vacuous = not plain.raised and not quiet and plain.vacuous
     return Verdict(name, found, faults, excused, judgement.rule, vacuous)
+
+
+def _quiet(primal: Primal) -> bool:
+    """May a primal make gradients zero or absent on purpose, wherever it is passed?"""
+    return primal.tensor and (not primal.spec.size or primal.fill != "generic")
 
 
 def _judged(case: Case, subject: Subject, plain: Record, record: Record, device: str, *, exact: bool) -> Judgement:

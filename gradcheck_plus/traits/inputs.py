@@ -2,7 +2,7 @@
 
 from gradcheck_plus.case import Constant
 from gradcheck_plus.case.point import NON_LEAF_LAYOUTS
-from gradcheck_plus.case.trees import walk
+from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import Trait
 
@@ -111,7 +111,7 @@ TABLE = (
     Trait(
         "empty-value",
         "an input has no elements",
-        lambda f: any(p.tensor and p.spec.size == 0 for p in f.passed),
+        lambda f: any(f.tensor(n) and not f.specs[n].size for s in f.regions for n in names(*s.inputs)),
         quiet=True,
     ),
     Trait(
