@@ -11,7 +11,7 @@ from gradcheck_plus.strategies.chooser import Chooser
 
 SHAPES: tuple[Shape, ...] = ((2, 3), (3,), (2, 2, 4), (4, 2), (2, 4, 3), (3, 3), (2, 3, 2, 2))
 _CONSTANTS: tuple[Scalar, ...] = (2, 0.5, None, True)
-#: Seeds of single values, which many activations would make constant if they were negative or near zero: these are between 0.5 and 1.
+#: Seeds of single values between 0.5 and 1: many activations make a constant of one that is negative or near zero.
 _SINGLE = (10, 14, 25, 29)
 
 

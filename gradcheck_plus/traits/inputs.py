@@ -76,7 +76,12 @@ TABLE = (
         lambda f: bool(f.floating) and not any(p.spec.requires_grad for p in f.floating),
         "facebookresearch/fairseq#3583, pytorch/pytorch#7617",
     ),
-    Trait("duplicate-input", "one tensor is passed twice", lambda f: any(p.alias for p in f.passed)),
+    Trait(
+        "duplicate-input",
+        "one tensor is passed twice",
+        lambda f: any(p.alias for p in f.passed),
+        "tensorflow/tensorflow#36999, pytorch/pytorch#85301",
+    ),
     Trait(
         "shared-storage",
         "two inputs are views of one storage",
@@ -112,6 +117,7 @@ TABLE = (
         "empty-value",
         "an input has no elements",
         lambda f: any(f.tensor(n) and not f.specs[n].size for s in f.regions for n in names(*s.inputs)),
+        "pytorch/pytorch#31515",
         quiet=True,
     ),
     Trait(

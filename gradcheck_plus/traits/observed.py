@@ -2,7 +2,7 @@
 
 from gradcheck_plus.case import ModuleProgram
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Trait
 
 
 def _hook_on_tied(f: Facts) -> bool:
@@ -21,9 +21,17 @@ def _autocast_inside(f: Facts) -> bool:
 TABLE = (
     Trait(
         "region-without-grad-input",
-        "no input of a region requires grad",
-        lambda f: f.region_without_grad_input,
+        "no input of a region, or of a module that is wrapped inside one, requires grad",
+        lambda f: f.region_without_grad_input or f.wrap_without_grad_input,
         "pytorch/pytorch#7617",
+        drawn=False,
+    ),
+    Trait(
+        "wrapped-result-changed",
+        "what a module that is wrapped inside a region returns is changed in place",
+        lambda f: f.wrapped_result_changed,
+        "pytorch/pytorch#26546",
+        kinds=WRAPPER,
         drawn=False,
     ),
     Trait(
@@ -52,6 +60,7 @@ TABLE = (
         "summed-across-cut",
         "a gradient sums three contributions or more, from both sides of a cut",
         lambda f: f.summed_across_cut,
+        "torch documentation: numerical accuracy",
         drawn=False,
         inexact=True,
     ),
@@ -59,6 +68,7 @@ TABLE = (
         "free-strides",
         "a value of other than standard strides, which what crosses a cut need not keep",
         lambda f: f.free_strides,
+        "torch.autograd documentation: default gradient layouts",
         drawn=False,
         inexact=True,
     ),
@@ -74,6 +84,7 @@ TABLE = (
         "other-kernel",
         "an operation that takes another kernel without grad mode",
         lambda f: any(o.other_kernel for _, o in f.operations),
+        "pytorch/pytorch#128209",
         drawn=False,
         inexact=True,
     ),

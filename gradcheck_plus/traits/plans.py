@@ -77,7 +77,7 @@ TABLE = (
         "double-wrap",
         "a region is wrapped twice",
         lambda f: f.case.plan.times > 1,
-        "facebookresearch/fairscale#709",
+        "huggingface/accelerate#3977",
         kinds=WRAPPER,
     ),
 )
