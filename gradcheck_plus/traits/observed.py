@@ -11,7 +11,7 @@ def _hook_on_tied(f: Facts) -> bool:
 
 
 #: Operations whose kernels call others that autocast casts.
-_CALLING = ("bilinear", "functional_bilinear")
+_CALLING = ("bilinear", "functional_bilinear", "affine_grid")
 
 
 def _autocast_inside(f: Facts) -> bool:
