@@ -18,7 +18,7 @@ _EVERYTHING = 3
 
 
 @lru_cache(maxsize=4096)
-def _order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
+def order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
     """Return the traits in an order that two numbers choose, the same on every machine.
 
     By a cryptographic hash: a checksum is linear, so that of two names of one length the same few bits would always differ, and
@@ -56,6 +56,6 @@ def swarms(draw: DrawFn, allowed: Sequence[str], *, always: Sequence[str] = ()) 
     small = st.integers(0, 100)
     largest = min(LARGEST, len(allowed))
     size = draw(st.integers(0, largest + _EVERYTHING))
-    order = _order(tuple(allowed), draw(small), draw(small)) if size else ()
+    ordered = order(tuple(allowed), draw(small), draw(small)) if size else ()
     everything = size > largest
-    return closed((*always, *(order if everything else order[:size])), frozenset(allowed)), not everything
+    return closed((*always, *(ordered if everything else ordered[:size])), frozenset(allowed)), not everything
