@@ -1,6 +1,7 @@
 """Facts of a case, whatever switches led there, that contracts and the exactness rule ask about."""
 
 from gradcheck_plus.case import ModuleProgram
+from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Trait
 
@@ -8,6 +9,19 @@ from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Tr
 def _hook_on_tied(f: Facts) -> bool:
     hooked = bool({"parameter", "post-accumulate"} & set(f.environment.hooks))
     return hooked and any(len(uses if f.case.plan.inner else set(uses)) > 1 for uses in f.homes.values())
+
+
+def _hook_on_unreached_parameter(f: Facts) -> bool:
+    """Is a parameter hooked that a statement uses, though no gradient comes back to any statement that does?"""
+    if not {"parameter", "post-accumulate"} & set(f.environment.hooks):
+        return False
+    own = {p.name for p in f.program.parameters if not p.buffer}
+    used, reached = set(), set()
+    for s in f.program.statements:
+        names = own & {*s.operands} | ({s.module} if CATALOGUE[s.operation].trainable else set())
+        used |= names
+        reached |= names if any(r.name in f.reached for r in s.results) else set()
+    return bool(used - reached)
 
 
 #: Operations whose kernels call others that autocast casts.
@@ -54,6 +68,13 @@ TABLE = (
         lambda f: "input" in f.environment.hooks and f.unreached_input,
         "pytorch/pytorch#12631",
         kinds=CHECKPOINT,
+        drawn=False,
+    ),
+    Trait(
+        "hook-on-unreached-parameter",
+        "a parameter that is used and receives no gradient has a hook",
+        _hook_on_unreached_parameter,
+        "pytorch/pytorch#12631",
         drawn=False,
     ),
     Trait(

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gradcheck_plus import support
-from gradcheck_plus.case import Case, Container, Cotangent, Name, Parameter, Plan, Primal, Spec
+from gradcheck_plus.case import Case, Container, Cotangent, Environment, Name, Parameter, Plan, Primal, Spec
 from gradcheck_plus.execute import execute
 from gradcheck_plus.subject import Kind, Subject
 from gradcheck_plus.traits import Facts, traits
@@ -224,4 +224,20 @@ def test_a_sequence_names_the_modules_inside_it_by_number(write: Write) -> None:
         1,
         1,
         0,
+    ]
+
+
+def test_a_hook_on_a_parameter_that_is_used_for_nothing_is_seen(write: Write) -> None:
+    lines = ["h0 = linear(x0) @ first", "h1 = linear(x0) @ second"]
+    both, one = (
+        write(lines, hooks=("post-accumulate",)),
+        write(lines, hooks=("post-accumulate",), cotangents=[Cotangent(0, "[0]")]),
+    )
+    shared = write(["h0 = linear(x0) @ one", "h1 = linear(x0) @ one"], hooks=("parameter",), cotangents=[Cotangent(0, "[0]")])
+
+    assert has("hook-on-unreached-parameter", both, one, shared, replace(one, environment=Environment())) == [
+        False,
+        True,
+        False,
+        False,
     ]
