@@ -345,6 +345,16 @@ def plain_backward_weight(weights, param_groups, retain_graph=False):
     for group in param_groups:
         if group["outputs"] and wanted:
             torch.autograd.backward(group["outputs"], group["grads"], retain_graph=retain_graph, inputs=wanted)
+    separate(wanted)
+
+
+def separate(weights):
+    """Give each weight a `.grad` of its own, which autograd does not always do."""
+    seen = set()
+    for w in weights:
+        if w.grad is not None and w.grad.layout is torch.strided:
+            w.grad = w.grad.clone() if w.grad.data_ptr() in seen else w.grad
+            seen.add(w.grad.data_ptr())
 
 
 def halved(*results):

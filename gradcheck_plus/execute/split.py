@@ -31,6 +31,7 @@ class SplitDriver(StageDriver):
     def __init__(self, world: World, call: Any) -> None:
         super().__init__(world, call)
         self.backward_input, self.backward_weight = call
+        world.separates = False
         self.pending: list[_Pending] = []
         self.left = world.case.environment.backwards
 
@@ -74,7 +75,6 @@ class SplitDriver(StageDriver):
 
     def _second_pass(self, pending: _Pending) -> None:
         self.backward_weight(self._parameters(pending.stage), pending.groups)
-        self.world.separate_gradients()
 
     def _note_flags(self, number: int) -> None:
         """Take in which leaves still require grad."""

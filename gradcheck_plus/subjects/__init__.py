@@ -224,6 +224,7 @@ def _foundation(kind: Kind, call: Any) -> str:
     if kind == "stage-backward":
         return ""
     if kind == "split-backward":
+        # What torch's pair does wrong is no excuse for another one: each is code of its own.
         torchs = all(getattr(one, "__module__", "") == "torch.distributed.pipelining._backward" for one in call)
         return "torch-split-backward" if torchs else ""
     import torch

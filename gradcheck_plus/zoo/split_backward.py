@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from typing_extensions import override
 
+from gradcheck_plus import support
 from gradcheck_plus.zoo import graphs
 from gradcheck_plus.zoo.planted import Make
 
@@ -91,6 +92,7 @@ class SplitBackward:
 
     def backward_weight(self, weights: Iterable[Tensor], param_groups: Sequence[Group]) -> None:
         """Add to the `.grad` of the parameters."""
+        weights = list(weights)
         for group in param_groups:
             starts = [(GradientEdge(n, i), g) for n, grads in group.caught.items() for i, g in enumerate(grads) if g is not None]
             starts += [(get_gradient_edge(o), torch.ones_like(o) if g is None else g) for o, g in group.beside]
@@ -99,6 +101,7 @@ class SplitBackward:
                 self.second_pass([edge for edge, _ in starts], [g for _, g in starts], group.parameters)
                 for handle in handles:
                     handle.remove()
+        support.separate(weights)
 
     def second_pass(self, edges: list[GradientEdge], grads: list[Tensor], parameters: list[Node]) -> None:
         """Run one second pass."""
@@ -270,6 +273,21 @@ class AddedWithoutHooks(SplitBackward):
                 weight.grad = gradient.clone() if weight.grad is None else weight.grad + gradient
 
 
+class GradientsShared(SplitBackward):
+    """Gradients are put into `.grad` as they come, and added to in place: what several leaves receive is one tensor."""
+
+    @override
+    def second_pass(self, edges: list[GradientEdge], grads: list[Tensor], parameters: list[Node]) -> None:
+        places = [GradientEdge(n, 0) for n in parameters]
+        found = torch.autograd.grad(edges, places, grads, retain_graph=True, allow_unused=True)
+        for node, gradient in zip(parameters, found, strict=True):
+            weight: Any = getattr(node, "variable", None)
+            if weight.grad is None:
+                weight.grad = gradient
+            elif gradient is not None:
+                weight.grad += gradient
+
+
 #: The correct one, and the faults.
 twin = SplitBackward()
 joints_counted_twice = JointsCountedTwice()
@@ -283,6 +301,7 @@ gradients_assigned = GradientsAssigned()
 returned_and_added_to = ReturnedAndAddedTo()
 returned_inputs_frozen = ReturnedInputsFrozen()
 added_without_hooks = AddedWithoutHooks()
+gradients_shared = GradientsShared()
 plant = Make("split-backward", twin, "split-backward").plant
 _TORCH = "torch.distributed.pipelining source: _backward.py"
 
@@ -302,3 +321,4 @@ plant("gradients-assigned", gradients_assigned, trigger="accumulation|existing-g
 plant("returned-and-added-to", returned_and_added_to, trigger="reused-input|repeated-input", source=_TORCH)
 plant("returned-inputs-frozen", returned_inputs_frozen, trigger="passthrough-output|view-output", source=_TORCH)
 plant("added-without-hooks", added_without_hooks, trigger="post-accumulate-hook", source=_TORCH)
+plant("gradients-shared", gradients_shared, source=_TORCH)
