@@ -40,13 +40,13 @@ cases, swarms = (importlib.import_module(f"gradcheck_plus.strategies.{name}") fo
 @st.composite
 def everything_on(draw, allowed, *, always=()):
     """No swarms: every trait may occur in every case, each seldom."""
-    return swarms.closed((*always, *swarms._order(tuple(allowed), draw(st.integers(0, 100)), 0)), frozenset(allowed)), False
+    return swarms.closed((*always, *swarms.order(tuple(allowed), draw(st.integers(0, 100)), 0)), frozenset(allowed)), False
 
 
 @st.composite
 def coins(draw, allowed, *, always=()):
     """Swarms whose size is not drawn first: each trait is in one by the toss of a coin, so that most have half of them."""
-    order = swarms._order(tuple(allowed), draw(st.integers(0, 100)), 0)
+    order = swarms.order(tuple(allowed), draw(st.integers(0, 100)), 0)
     return swarms.closed((*always, *(t for t in order if draw(st.booleans()))), frozenset(allowed)), True
 
 

@@ -1,5 +1,6 @@
 """Plans: what subjects that can be told what to do are told in a case."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -15,6 +16,8 @@ from gradcheck_plus.subject import Planned
 #: Operations that every checkpoint adds for itself, and that policies are not asked about.
 _IGNORED = ("aten.detach.default", "prim.device.default")
 _LAYERS: tuple[Layer, ...] = ("non-reentrant", "save-on-cpu")
+#: How a line ends that reads a field of what its module returns.
+_FIELD = re.compile(r"\)\.\w+$")
 #: Of a hundred policies so many keep nothing, and so many keep every call of what they keep.
 _NOTHING, _BY_NAME = 10, 30
 
@@ -58,9 +61,13 @@ def wrap_plans(c: Chooser, program: Program) -> Plan:
 
 
 def _called(s: Statement) -> bool:
-    """Is a statement's module called as a whole, and nothing else done with it, nor by it to its operand?"""
+    """Is a statement's module called as a whole, and nothing else done with it, nor by it to its operand?
+
+    Nor may it return something with fields of its own, such as a namedtuple: those are drawn for what regions return.
+    """
     operation = CATALOGUE[s.operation]
-    return operation.line.count("{module}") == operation.line.count("{module}(") == 1 and not operation.in_place
+    once = operation.line.count("{module}") == operation.line.count("{module}(") == 1
+    return once and not operation.in_place and not _FIELD.search(operation.line)
 
 
 def _saved(c: Chooser, calls: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

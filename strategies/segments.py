@@ -26,8 +26,9 @@ def bodies(c: Chooser, b: Builder, most: int) -> list[Form]:
             for number in range(length):
                 b.statement(segment, first=number == 0)
     _ensure_gradient(b, forms)
-    if c.given("unused-parameter") and "sequential" not in forms:
-        b.unused_parameter(0)
+    owners = [segment for segment, form in enumerate(forms) if form != "sequential"]
+    if owners and c.given("unused-parameter"):
+        b.unused_parameter(owners[0])
     return forms
 
 
@@ -50,10 +51,14 @@ def _chain(b: Builder, segment: int, length: int) -> None:
 
 
 def _ensure_gradient(b: Builder, forms: list[Form]) -> None:
-    """Make sure that a gradient flows somewhere: a case without any tests nothing."""
-    if any(live.alive and live.segment >= 0 and live.spec.requires_grad for live in b.values.values()):
-        return
+    """Make sure that something is returned that a gradient flows back from: a case without any tests nothing.
+
+    Returned is what nothing uses; of the last segment, anything else is at need.
+    """
     last = len(forms) - 1
+    made = [live for live in b.values.values() if live.alive and live.segment >= 0 and live.spec.requires_grad]
+    if any(live.segment == last or not live.uses for live in made):
+        return
     operand = b.scope()[-1]
     b.parameters.append(_weight(b, operand, last))
     b.append(CATALOGUE["mul"], (operand, b.parameters[-1].name), last)

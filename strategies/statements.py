@@ -50,6 +50,7 @@ class Builder:
         self.modules: dict[tuple[str, str], tuple[str, bool]] = {}
         self.counter = 0
         self.made = 0
+        self.brought: set[str] = set()
         self._known: dict[Spec, tuple[Group, ...]] = {}
 
     # choosing -------------------------------------------------------------------------------------------------------
@@ -111,7 +112,8 @@ class Builder:
     def _operation(self, operand: str, segment: int) -> Operation:
         """Draw an operation: any, or one for a waiting passenger, or one of a trait.
 
-        The trait is drawn first, so that traits of few operations come as often as those of many.
+        The trait is drawn first, so that traits of few operations come as often as those of many; one that the program has
+        not yet, so that they meet.
         """
         live = self.values[operand]
         groups = [g for g in self._fitting(operand) if not g.in_place or (live.fresh and live.segment == segment)]
@@ -121,8 +123,8 @@ class Builder:
             taking = [o for g in groups for o in g.operations if o.partners and _fits(o, 0, live.spec, other)]
             if taking:
                 return self.c.pick(taking)
-        elif (themes := sorted({t for g in groups for t in g.traits})) and self.c.chance(50 if self.c.eager else 25):
-            theme = self.c.pick(themes)
+        elif (themes := {t for g in groups for t in g.traits}) and self.c.chance(50 if self.c.eager else 25):
+            theme = self.c.pick(sorted(themes - self.brought or themes))
             groups = [g for g in groups if theme in g.traits]
         return self._pick(groups) if groups else CATALOGUE[_FALLBACK]
 
@@ -212,6 +214,7 @@ class Builder:
         while len(self.statements) <= segment:
             self.statements.append([])
         pairs = tuple(attributes.items())
+        self.brought.update(operation.traits)
         self.statements[segment].append(
             Statement(operation.name, values, operands, specs, pairs, module, owner, frozen and owner, no_grad)
         )

@@ -5,7 +5,7 @@ After Groce et al., "Swarm Testing" (ISSTA 2012): a random subset of the feature
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from zlib import crc32
+from hashlib import blake2b
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -18,9 +18,13 @@ _EVERYTHING = 3
 
 
 @lru_cache(maxsize=4096)
-def _order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
-    """Return the traits in an order that two numbers choose, the same on every machine."""
-    return tuple(sorted(allowed, key=lambda trait: crc32(f"{first}.{second}.{trait}".encode())))
+def order(allowed: tuple[str, ...], first: int, second: int) -> tuple[str, ...]:
+    """Return the traits in an order that two numbers choose, the same on every machine.
+
+    By a cryptographic hash: a checksum is linear, so that of two names of one length the same few bits would always differ, and
+    some would never be among the first together.
+    """
+    return tuple(sorted(allowed, key=lambda trait: blake2b(f"{first}.{second}.{trait}".encode(), digest_size=8).digest()))
 
 
 def closed(chosen: Iterable[str], allowed: frozenset[str]) -> frozenset[str]:
@@ -52,6 +56,6 @@ def swarms(draw: DrawFn, allowed: Sequence[str], *, always: Sequence[str] = ()) 
     small = st.integers(0, 100)
     largest = min(LARGEST, len(allowed))
     size = draw(st.integers(0, largest + _EVERYTHING))
-    order = _order(tuple(allowed), draw(small), draw(small)) if size else ()
+    ordered = order(tuple(allowed), draw(small), draw(small)) if size else ()
     everything = size > largest
-    return closed((*always, *(order if everything else order[:size])), frozenset(allowed)), not everything
+    return closed((*always, *(ordered if everything else ordered[:size])), frozenset(allowed)), not everything

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gradcheck_plus.case import Case, ModuleProgram
+from gradcheck_plus.case import Case, ModuleProgram, Primal
 from gradcheck_plus.execute import Meter, Tape, Unreplayable, execute, reference
 from gradcheck_plus.expectations import Contract, Expectation
 from gradcheck_plus.mismatch import Mismatch, Rule
@@ -12,6 +12,9 @@ from gradcheck_plus.results import Costs
 from gradcheck_plus.subject import Subject
 from gradcheck_plus.tolerance import UNIT
 from gradcheck_plus.traits import TRAITS, exact, traits
+
+#: Roles that are what a function and its VJP return; the others are what they do beside.
+_RETURNED = ("output", "primal", "parameter", "call")
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,14 @@ class Verdict:
 
     @property
     def judged(self) -> frozenset[str]:
-        """The traits of which this case says something: none if it is vacuous, refused or invalid."""
+        """The traits of which this case says something: none if it is vacuous, refused or invalid.
+
+        Nothing is said of a trait that is the excuse for another output, gradient or exception. Where it excuses a side effect
+        alone, as statistics that are updated once more, the gradients of the case have been judged with it.
+        """
         if self.vacuous or self.name in ("refused", "invalid"):
             return frozenset()
-        return self.traits - {expectation.trait for _, expectation in self.excused}
+        return self.traits - {expectation.trait for m, expectation in self.excused if m.role in _RETURNED}
 
 
 def decide(case: Case, subject: Subject, contract: Contract, *, device: str = "cpu") -> Verdict:
@@ -59,10 +66,15 @@ def decide(case: Case, subject: Subject, contract: Contract, *, device: str = "c
     faults = tuple(m for m, e in pairs if e is None)
     excused = tuple((m, e) for m, e in pairs if e is not None)
     refused = any(e.effect == "refuses" or e.wholesale or m.kind == "raises" for m, e in excused)
-    quiet = any(TRAITS[name].quiet for name in found)
+    quiet = any(TRAITS[name].quiet for name in found) or any(map(_quiet, case.primals))
     name = "fault" if faults else "refused" if refused else "match"
     vacuous = not plain.raised and not quiet and plain.vacuous
     return Verdict(name, found, faults, excused, judgement.rule, vacuous)
+
+
+def _quiet(primal: Primal) -> bool:
+    """May a primal make gradients zero or absent on purpose, wherever it is passed?"""
+    return primal.tensor and (not primal.spec.size or primal.fill != "generic")
 
 
 def _judged(case: Case, subject: Subject, plain: Record, record: Record, device: str, *, exact: bool) -> Judgement:

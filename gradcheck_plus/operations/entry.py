@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Literal
 
 from gradcheck_plus.case import Scalar, Spec
@@ -94,6 +95,21 @@ class Operation:
     other_kernel: bool = False
     uses: int = 1
     trainable: bool = False
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The positions of the operands that its own module is called with; none where it has none.
+
+        Example:
+            >>> CATALOGUE["embedding"].line, CATALOGUE["embedding"].given
+            ('{a} + {module}({b} % 3).mean(0)', (1,))
+        """
+        _, called, rest = self.line.partition("{module}(")
+        if not called:
+            return ()
+        depth = list(accumulate((char == "(") - (char == ")") for char in rest))
+        inside = rest[: depth.index(-1)]
+        return tuple(position for position, letter in enumerate("abcd") if f"{{{letter}}}" in inside)
 
     def takes(self, spec: Spec, *, autocast: bool, parameters: str = "") -> bool:
         """May a value of this spec be its first operand?

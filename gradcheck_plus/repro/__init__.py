@@ -243,7 +243,7 @@ def _verdict(m: Mismatch, plain: str) -> list[str]:
             test = "(expected is None) == (got is None)"
         case "dtype" | "shape" | "device":
             test = f"expected.{m.kind} == got.{m.kind}"
-        case "state" if m.role == "module":
+        case "state" if m.role in ("module", "mode"):  # which no tensor holds
             test = "expected == got"
         case "value" | "not-repeatable" | "state":
             atol = m.figures.allowed if m.figures and m.figures.rule != "bitwise" else 0

@@ -43,6 +43,7 @@ _TOLD: dict[str, Planned] = {
     "saved-result": "saved",
     "saved-in-place": "saved",
     "saved-random": "saved",
+    "saved-cast": "saved",
     "nested-layers": "layers",
     "several-pieces": "pieces",
 }

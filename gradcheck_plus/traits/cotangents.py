@@ -14,6 +14,7 @@ TABLE = (
         "zero-cotangent",
         "an output receives zeros",
         lambda f: any(c.fill == "zero" for c in f.case.cotangents),
+        "pytorch/pytorch#17455",
         quiet=True,
     ),
     Trait(

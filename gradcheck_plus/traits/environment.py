@@ -19,11 +19,17 @@ def _second_backward(f: Facts) -> bool:
 
 
 TABLE = (
-    Trait("eval", "evaluation mode", lambda f: not f.environment.train),
+    Trait(
+        "eval",
+        "evaluation mode",
+        lambda f: not f.environment.train,
+        "NVIDIA/TransformerEngine#72, facebookresearch/fairscale#709",
+    ),
     Trait(
         "float64",
         "everything is float64",
         lambda f: f.program.dtype == "float64",
+        "pytorch/pytorch#8175",
         clashes=("autocast-bfloat16", "autocast-float16"),
     ),
     Trait(
@@ -75,6 +81,7 @@ TABLE = (
         "two-forwards",
         "a second forward before the first backward",
         lambda f: "FF" in f.environment.schedule,
+        "facebookresearch/fairscale#617, pytorch/pytorch#139404",
         needs=("accumulation",),
     ),
     Trait(
@@ -94,6 +101,7 @@ TABLE = (
         "reference-raises",
         "plain autograd itself may raise",
         lambda f: f.environment.changes_parameter,
+        "torch.autograd mechanics: in-place correctness checks",
         drawn=False,
     ),
     Trait("parameter-hook", "tensor hooks on parameters", _hook("parameter"), "pytorch/pytorch#81296"),

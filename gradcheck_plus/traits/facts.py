@@ -1,7 +1,10 @@
 """What can be read off a case before anything runs: the vocabulary that traits are written in."""
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 from gradcheck_plus.case import Case, Container, ModuleProgram, Name, Primal, Segment, Spec, Statement
 from gradcheck_plus.case.trees import containers, names, walk
@@ -92,6 +95,43 @@ class Facts:
     def operand_uses(self) -> Counter[str]:
         """How often each value is an operand."""
         return Counter(o for s in self.program.statements for o in s.operands)
+
+    # modules that are wrapped inside regions ------------------------------------------------------------------------
+
+    def _wrapped(self, index: int, number: int) -> bool:
+        """Does a statement of a segment call a module that is wrapped itself?"""
+        segment = self.program.segments[index]
+        name = number if segment.form == "sequential" else segment.statements[number].module
+        return segment.region and f"segment{index}.{name}" in self.case.plan.inner
+
+    @cached_property
+    def wrapped_calls(self) -> list[Statement]:
+        """The statements that call a module that is wrapped itself."""
+        segments = enumerate(self.program.segments)
+        return [s for i, segment in segments for n, s in enumerate(segment.statements) if self._wrapped(i, n)]
+
+    @cached_property
+    def pieces(self) -> list[tuple[object, Segment]]:
+        """The segments, cut once more around the modules that are wrapped inside, each with the side of a cut that it is on."""
+        return [piece for index in range(len(self.program.segments)) for piece in self._pieces(index)]
+
+    def _pieces(self, index: int) -> Iterator[tuple[object, Segment]]:
+        segment = self.program.segments[index]
+        alone = [number if self._wrapped(index, number) else -1 for number in range(len(segment.statements))]
+        if len(set(alone)) < 2:
+            yield index, segment
+            return
+        for number, pairs in groupby(zip(alone, segment.statements, strict=True), itemgetter(0)):
+            piece = self._piece(tuple(s for _, s in pairs), segment, wrapped=number >= 0)
+            yield (index if number < 0 else (index, number)), piece
+
+    def _piece(self, statements: tuple[Statement, ...], whole: Segment, *, wrapped: bool) -> Segment:
+        """Return some statements of a segment as one of its own: it returns what is used or returned outside."""
+        made = {r.name for s in statements for r in s.results}
+        outside = {o for s in whole.statements if s not in statements for o in s.operands} | set(names(whole.output))
+        inputs = dict.fromkeys(o for s in statements for o in s.operands if o not in made and o in self.specs)
+        crossing = tuple(Name(name) for name in sorted(made & outside))
+        return Segment(statements, tuple(map(Name, inputs)), (), Container("tuple", crossing), region=wrapped)
 
     # inputs and outputs ---------------------------------------------------------------------------------------------
 
@@ -250,6 +290,21 @@ class Facts:
         return any(not any(self.differentiable(n) for n in names(*s.inputs) if self.tensor(n)) for s in self.regions)
 
     @property
+    def wrap_without_grad_input(self) -> bool:
+        """Is there a module with parameters, wrapped inside a region, none of whose inputs requires grad?"""
+        return any(
+            CATALOGUE[s.operation].trainable and not any(s.specs[n].requires_grad for n in CATALOGUE[s.operation].given)
+            for s in self.wrapped_calls
+            if not s.no_grad
+        )
+
+    @property
+    def wrapped_result_changed(self) -> bool:
+        """Is what a module that is wrapped inside a region returns changed in place?"""
+        returned = {r.name for s in self.wrapped_calls for r in s.results}
+        return any(operation.in_place and s.operands[0] in returned for s, operation in self.operations)
+
+    @property
     def region_without_grad_output(self) -> bool:
         """Is there a region none of whose outputs requires grad?"""
         return any(not any(map(self.differentiable, names(s.output))) for s in self.regions)
@@ -280,15 +335,15 @@ class Facts:
         before = 1 if self.environment.existing_grad or self.environment.backwards > 1 else 0
         counts: Counter[str] = Counter(self.cotangent_names)
         sides: dict[str, set[object]] = {name: {"loss"} for name in counts}
-        for index, segment in enumerate(self.program.segments):
+        for side, segment in self.pieces:
             for statement in segment.statements:
                 uses = CATALOGUE[statement.operation].uses
                 for position, name in enumerate((*statement.operands, statement.module)):
                     if name:
                         counts[name] += uses if position == 0 or name == statement.module else 1
-                        sides.setdefault(name, set()).add(index)
+                        sides.setdefault(name, set()).add(side)
             for name in names(segment.output):
-                sides.setdefault(name, set()).add(index)
+                sides.setdefault(name, set()).add(side)
         for p in self.case.primals:  # a tensor that is passed twice is two leaves inside
             if p.alias:
                 counts[p.alias] += counts[p.name]
@@ -304,7 +359,7 @@ class Facts:
         """
         if not self.environment.autocast:
             return False
-        for segment in self.regions:
+        for segment in (*self.regions, *(piece for _, piece in self.pieces if piece.region and self.wrapped_calls)):
             uses: Counter[str] = Counter()
             itself: dict[str, str] = {}
             for statement in segment.statements:
@@ -330,16 +385,16 @@ class Facts:
         sensitive = {p.name for p in self.passed if p.layout == "expanded-view" and p.spec.requires_grad}
         odd = any(c.layout != "contiguous" for c in self.case.cotangents)
         several = sum(not _elementwise(s) for s in self.program.statements) > 1
-        for segment in self.program.segments:
+        for _, segment in self.pieces:
             lays_out = any(not _elementwise(s) for s in segment.statements)
             crosses = self._crosses(segment, sensitive)
             if crosses and (lays_out or odd):
                 return True
-            if lays_out and (odd or several) and segment.region and self._returned_and_used(segment):
-                return True
             if lays_out or crosses:
                 sensitive |= self.made(segment)
-        return False
+        return (odd or several) and any(
+            self._returned_and_used(s) for s in self.regions if not all(map(_elementwise, s.statements))
+        )
 
     def _returned_and_used(self, segment: Segment) -> bool:
         used = {o for s in segment.statements for o in s.operands}

@@ -5,7 +5,7 @@ from functools import cache
 _SCHEDULE = "a case has one schedule: one forward, a second forward and backward, a second forward first, or a second backward"
 _CHANGED = "a parameter is changed between the only forward and its backward"
 _HOOK = "torch's full backward hooks see tensors in a bare output or a flat tuple only"
-_MODE = "in evaluation mode nothing is drawn and no statistics are taken"
+_MODE = "in evaluation mode nothing is drawn, and no statistics or other state are taken"
 _PRECISION = "the precision of a program is one of these"
 _CAST = "under autocast a program casts nothing itself"
 _WHOLE = "a float64 program has no value that is less precise"
@@ -17,7 +17,7 @@ IMPOSSIBLE: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("reused-input",), ("two-forwards",), "the second forward overwrites inputs that the first backward still needs"),
     (("reused-input",), ("reordered-weights",), "the second forward overwrites inputs that a delayed pass still needs"),
     (("backward-hook",), ("nested-output", "namedtuple-output", "dataclass-output", "reversed-keys"), _HOOK),
-    (("eval",), ("dropout", "random", "random-activation", "batch-norm"), _MODE),
+    (("eval",), ("dropout", "random", "random-activation", "batch-norm", "state-in-result"), _MODE),
     (("mixed-requires-grad",), ("no-grad-input",), "some inputs require grad, or none does"),
     (("no-grad-input",), ("non-leaf-input",), "what is made of a leaf requires grad"),
     (("float64",), ("autocast-bfloat16", "autocast-float16"), _PRECISION),
@@ -33,7 +33,7 @@ def impossible(a: str, b: str) -> str:
 
     Example:
         >>> impossible("eval", "dropout")
-        'in evaluation mode nothing is drawn and no statistics are taken'
+        'in evaluation mode nothing is drawn, and no statistics or other state are taken'
         >>> impossible("eval", "view")
         ''
     """

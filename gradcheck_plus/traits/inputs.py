@@ -2,7 +2,7 @@
 
 from gradcheck_plus.case import Constant
 from gradcheck_plus.case.point import NON_LEAF_LAYOUTS
-from gradcheck_plus.case.trees import walk
+from gradcheck_plus.case.trees import names, walk
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import Trait
 
@@ -76,7 +76,12 @@ TABLE = (
         lambda f: bool(f.floating) and not any(p.spec.requires_grad for p in f.floating),
         "facebookresearch/fairseq#3583, pytorch/pytorch#7617",
     ),
-    Trait("duplicate-input", "one tensor is passed twice", lambda f: any(p.alias for p in f.passed)),
+    Trait(
+        "duplicate-input",
+        "one tensor is passed twice",
+        lambda f: any(p.alias for p in f.passed),
+        "tensorflow/tensorflow#36999, pytorch/pytorch#85301",
+    ),
     Trait(
         "shared-storage",
         "two inputs are views of one storage",
@@ -111,7 +116,8 @@ TABLE = (
     Trait(
         "empty-value",
         "an input has no elements",
-        lambda f: any(p.tensor and p.spec.size == 0 for p in f.passed),
+        lambda f: any(f.tensor(n) and not f.specs[n].size for s in f.regions for n in names(*s.inputs)),
+        "pytorch/pytorch#31515",
         quiet=True,
     ),
     Trait(

@@ -25,6 +25,10 @@ def _random(f: Facts) -> bool:
     return any(base_name(name).startswith(_RANDOM) for name, _ in f.case.plan.saved)
 
 
+def _cast(f: Facts) -> bool:
+    return bool(f.environment.autocast) and any(base_name(name) == "_to_copy" for name, _ in f.case.plan.saved)
+
+
 TABLE = (
     Trait(
         "saved-result",
@@ -47,6 +51,14 @@ TABLE = (
         "a policy keeps the result of an operation that draws random numbers",
         _random,
         "pytorch/pytorch#190758",
+        kinds=FUNCTION,
+        drawn=False,
+    ),
+    Trait(
+        "saved-cast",
+        "a policy keeps a cast, under autocast",
+        _cast,
+        "pytorch/pytorch#193338",
         kinds=FUNCTION,
         drawn=False,
     ),
@@ -77,7 +89,7 @@ TABLE = (
         "double-wrap",
         "a region is wrapped twice",
         lambda f: f.case.plan.times > 1,
-        "facebookresearch/fairscale#709",
+        "huggingface/accelerate#3977",
         kinds=WRAPPER,
     ),
 )

@@ -107,7 +107,12 @@ plant(
     trigger="dropout | random | random-activation",
     source="openai/guided-diffusion#167, allenai/OLMo-core#828",
 )
-plant("rng-left-moved", rng_left_moved, trigger="draw-after | many-segments", source="pytorch/pytorch#14253")
+plant(
+    "rng-left-moved",
+    rng_left_moved,
+    trigger="draw-after | many-segments | draw-before two-forwards",
+    source="pytorch/pytorch#14253",
+)
 plant(
     "autocast-lost",
     autocast_lost,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gradcheck_plus.case import Case, Program
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.operations import CATALOGUE, Operation
 from gradcheck_plus.strategies.cases import DTYPES
+from gradcheck_plus.strategies.swarms import order
 from gradcheck_plus.subject import KINDS, Kind
 from gradcheck_plus.traits import drawable, traits
 
@@ -50,6 +52,14 @@ def test_several_traits_that_are_aimed_at_meet() -> None:
     found = [traits(case) for case in drawn(60, traits=wanted)]
 
     assert sum(wanted <= t for t in found) >= 3
+
+
+def test_any_two_traits_are_often_among_the_first_of_a_swarm_together() -> None:
+    """Whatever their names have in common: fifty of two hundred times would be chance."""
+    every = drawable("checkpoint")
+    firsts = [frozenset(order(every, number, number // 2)[: len(every) // 2]) for number in range(200)]
+
+    assert [pair for pair in combinations(every, 2) if sum(first.issuperset(pair) for first in firsts) < 20] == []
 
 
 #: These come about in other ways too: a sum has no dimension, a Python value may be `None`, a non-leaf may be expanded.

@@ -34,8 +34,7 @@ def test_five_hundred_cases_judge_every_trait_and_nearly_every_pair(
 
     aimed = LocalRunner(Search(kind=kind, settings=Settings(), contract=contract, target=target)).aimed
     assert [trait for trait in aimed if not result.traits.get(trait)] == []
-    # In the larger catalogue traits that single operations bring come less often; measured are 90, 93 and 97 %.
-    assert result.pairs.judged >= {"checkpoint": 0.9, "wrapper": 0.92, "stage-backward": 0.95}[kind] * result.pairs.possible
+    assert result.pairs.judged >= 0.95 * result.pairs.possible
 
 
 @pytest.mark.parametrize("name", list(SUBJECTS))
@@ -85,4 +84,4 @@ def test_a_subject_that_does_not_refuse_what_it_may_must_be_right(campaign: Call
 def assert_all_is_judged(result: CheckResult) -> None:
     """Nearly every case says something: plain autograd never raises unannounced, and hardly any case has no gradient."""
     assert result.cases.invalid == 0
-    assert result.cases.vacuous < 0.03 * max(result.cases.run, 200)  # of so few; of many it is under 2 %
+    assert result.cases.vacuous < 0.03 * max(result.cases.run, 200)  # of so few; of many it is about 1 %

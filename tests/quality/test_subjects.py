@@ -24,16 +24,17 @@ from gradcheck_plus.traits import TRAITS, drawable, traits
 PAGE = Path(__file__).parents[2] / "docs" / "subjects.md"
 HERE = [pytest.param(s, id=s.name) for s in SUBJECTS.values()]
 #: Cases that are drawn to show a limit.
-MOST, MANY = 40, 200
+MOST, MANY = 40, 300
 #: What is aimed at where a trait cannot be, or seldom shows its limit alone.
 AIMS = {
     "region-without-grad-input": ("no-grad-input",),
-    "region-without-grad-output": (),
+    "region-without-grad-output": ("many-segments", "detached-value"),
     "non-grad-output": (),
     "none-cotangent": ("none-cotangent", "several-results", "many-segments", "custom-function"),
     "hook-on-tied-parameter": ("parameter-hook", "tied-across-segments", "nested-module", "recurrent"),
     "hook-on-unreached-input": ("input-hook", "unused-input"),
     "saved-result": ("in-place",),
+    "wrapped-result-changed": ("inner-wrap", "in-place", "state-in-result"),
     "integer-output": ("integer-value",),
 }
 

@@ -49,6 +49,27 @@ def test_a_subject_that_is_right_matches(write: Write) -> None:
     assert verdict.judged == {"dropout"} | traits(case)
 
 
+def test_a_trait_that_excuses_a_side_effect_is_judged_and_one_that_excuses_a_gradient_is_not(write: Write) -> None:
+    """The gradients of the first case have been compared."""
+    statistics = write("h0 = batch_norm(x0)")
+    checkpoint = SUBJECTS["torch-checkpoint"].subject
+    beside = decide(statistics, checkpoint, contract("checkpoint"))
+    wrong = decide(write("h0 = dropout(x0)"), mine(doubled), excusing(kind=("value",), role=("primal",)))
+
+    assert {m.role for m, _ in beside.excused} == {"buffer"}
+    assert "batch-norm" in beside.judged
+    assert {m.role for m, _ in wrong.excused} == {"primal"}
+    assert "dropout" not in wrong.judged
+
+
+def test_emptiness_on_purpose_is_seen_wherever_it_is_passed(write: Write) -> None:
+    """To a segment that no checkpoint wraps, too."""
+    empty = Primal("x0", Spec((0, 3), requires_grad=True))
+    case = write("h0 = sin(x0)", "h1 = tanh(h0)", primals=[empty], changes={0: {"region": False}})
+
+    assert not decide(case, mine(plain), STRICT).vacuous
+
+
 def test_a_subject_that_is_wrong_has_faults(write: Write) -> None:
     verdict = decide(write("h0 = sin(x0)"), mine(doubled), STRICT)
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gradcheck_plus import support
-from gradcheck_plus.case import Case, Container, Cotangent, Name, Parameter, Primal, Spec
+from gradcheck_plus.case import Case, Container, Cotangent, Environment, Name, Parameter, Plan, Primal, Spec
 from gradcheck_plus.execute import execute
 from gradcheck_plus.subject import Kind, Subject
 from gradcheck_plus.traits import Facts, traits
@@ -162,3 +162,82 @@ def test_autocast_may_cast_what_control_flow_hands_on_once_or_once_a_use(write: 
     once = write(["h0 = branch(x0)", "h1 = sin(h0)"], primals=(square,), autocast="bfloat16")
 
     assert has("shared-cast", under, plain, once) == [True, False, False]
+
+
+# modules that are wrapped inside regions --------------------------------------------------------------------------------
+
+
+def wrapping(case: Case, *inner: str) -> Case:
+    return replace(case, plan=Plan(inner=inner))
+
+
+def test_a_parameter_of_a_wrapped_module_sums_the_uses_of_each_call_apart(write: Write) -> None:
+    """As a checkpoint around each call does."""
+    x0 = [Primal("x0", Spec((2, 2, 4), requires_grad=True))]
+    twice = write(["h0 = gru_two(x0) @ gru", "h1 = gru_two(h0) @ gru"], primals=x0)
+    once = write("h0 = gru_two(x0) @ gru", primals=x0)
+
+    assert across(twice, wrapping(twice, "segment0.gru"), wrapping(once, "segment0.gru")) == [False, True, False]
+
+
+def test_a_gradient_may_be_laid_out_anew_where_it_leaves_a_wrapped_module(write: Write) -> None:
+    case = write(["h0 = linear(x0) @ first", "h1 = linear(h0) @ second"])
+
+    assert has("free-strides", case, wrapping(case, "segment0.second"), wrapping(case, "segment0.elsewhere")) == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_autocast_may_cast_what_a_wrapped_module_is_given_once_or_once_a_use(write: Write) -> None:
+    case = write(["h0 = sin(x0)", "h1 = bilinear(h0) @ both"], autocast="bfloat16")
+
+    assert has("shared-cast", case, wrapping(case, "segment0.both")) == [False, True]
+
+
+def test_a_wrapped_module_whose_inputs_do_not_require_grad_is_seen_inside_a_region(write: Write) -> None:
+    """The others of its line are not what it is called with."""
+    case = write("h0 = embedding(x0, x1) @ rows", primals=[X0, Primal("x1", Spec((3,), "int64"), 2)])
+    linear = write("h0 = linear(x0) @ rows")
+    still = write("h0 = linear(x0) @ rows no_grad")
+    wrapped = [wrapping(c, "segment0.rows") for c in (case, linear, still)]
+
+    assert has("region-without-grad-input", case, *wrapped) == [False, True, False, False]
+
+
+def test_a_change_in_place_of_what_a_wrapped_module_returns_is_seen(write: Write) -> None:
+    changed = write(["h0 = linear(x0) @ first", "h1 = relu_(h0)"])
+    other = write(["h0 = linear(x0) @ first", "h1 = sin(h0)", "h2 = relu_(h1)"])
+
+    assert has("wrapped-result-changed", changed, *(wrapping(c, "segment0.first") for c in (changed, other))) == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_sequence_names_the_modules_inside_it_by_number(write: Write) -> None:
+    case = write(["h0 = linear(x0)", "h1 = relu_module(h0)"], changes={0: {"form": "sequential"}})
+
+    assert [len(Facts(wrapping(case, path)).wrapped_calls) for path in ("segment0.0", "segment0.1", "segment0.linear0")] == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_a_hook_on_a_parameter_that_is_used_for_nothing_is_seen(write: Write) -> None:
+    lines = ["h0 = linear(x0) @ first", "h1 = linear(x0) @ second"]
+    both, one = (
+        write(lines, hooks=("post-accumulate",)),
+        write(lines, hooks=("post-accumulate",), cotangents=[Cotangent(0, "[0]")]),
+    )
+    shared = write(["h0 = linear(x0) @ one", "h1 = linear(x0) @ one"], hooks=("parameter",), cotangents=[Cotangent(0, "[0]")])
+
+    assert has("hook-on-unreached-parameter", both, one, shared, replace(one, environment=Environment())) == [
+        False,
+        True,
+        False,
+        False,
+    ]
