@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         check_checkpoint,
         check_function,
         check_module,
+        check_split_backward,
         check_stage_backward,
         check_wrapper,
     )
@@ -63,6 +64,7 @@ __all__ = [
     "check_checkpoint",
     "check_function",
     "check_module",
+    "check_split_backward",
     "check_stage_backward",
     "check_wrapper",
     "first_divergence",
@@ -97,6 +99,7 @@ _HOMES = {
     "check_checkpoint": "gradcheck_plus.checks",
     "check_function": "gradcheck_plus.checks",
     "check_module": "gradcheck_plus.checks",
+    "check_split_backward": "gradcheck_plus.checks",
     "check_stage_backward": "gradcheck_plus.checks",
     "check_wrapper": "gradcheck_plus.checks",
     "first_divergence": "gradcheck_plus.graph",

@@ -27,7 +27,7 @@ from gradcheck_plus.options import OPTIONS
 from gradcheck_plus.report.files import save
 from gradcheck_plus.results import CheckResult, Costs, Counts, Excused, Pairs, mismatch_text
 from gradcheck_plus.settings import Settings
-from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subject import PAIR, Kind, Subject
 from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of, subject
 
 _REMEMBERED = 256
@@ -107,6 +107,42 @@ def check_stage_backward(
         InvalidArgument: it cannot be called that way, or a setting cannot be used.
     """
     return _checked("stage-backward", stage_backward, contract, settings, name)
+
+
+def check_split_backward(
+    backward_input: Callable[..., Any],
+    backward_weight: Callable[..., Any],
+    *,
+    contract: str = "",
+    settings: Settings | None = None,
+    name: str = "",
+) -> CheckResult:
+    """Check that a pipeline stage's backward in two passes leaves behind what plain autograd leaves behind.
+
+    Args:
+        backward_input: called as ``backward_input(stage_outputs_or_loss, output_grads, input_values, weights)``, with flat lists
+            of tensors and an iterator of parameters; returns one gradient, or `None`, for each input value, and whatever the
+            second pass needs.
+        backward_weight: called as ``backward_weight(weights, param_groups)``, at once or later; accumulates into the `.grad` of
+            parameters.
+        contract: the name of a contract or the path of one; by default ``split-backward``.
+        settings: how many cases, which seed, and so on.
+        name: how reports name it; by default the name of the first.
+
+    Returns:
+        The result; its ``verdict`` is ``match``, ``fault`` or ``inconclusive``.
+
+    Raises:
+        InvalidArgument: one of them cannot be called that way, or a setting cannot be used.
+
+    Example:
+        >>> import gradcheck_plus as gp
+        >>> from gradcheck_plus.support import plain_backward_input, plain_backward_weight
+        >>> settings = gp.Settings(max_examples=20)
+        >>> gp.check_split_backward(plain_backward_input, plain_backward_weight, settings=settings).verdict
+        'match'
+    """
+    return _checked("split-backward", (backward_input, backward_weight), contract, settings, name)
 
 
 def check_module(
@@ -224,7 +260,8 @@ def merged(results: list[CheckResult]) -> CheckResult:
 
 
 def _checked(kind: Kind, call: Any, contract: str, settings: Settings | None, name: str) -> CheckResult:
-    target = named(call) if callable(call) else ""
+    passes = call if kind == "split-backward" else (call,)
+    target = PAIR.join(map(named, passes)) if all(map(callable, passes)) else ""
     target = target if importable(target) else ""
     made = subject(kind, call, contract=contract, name=name, target=target)
     return _run(Search(kind=kind, settings=settings or Settings(), contract=contract, target=made.target), made)

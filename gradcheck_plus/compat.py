@@ -44,6 +44,7 @@ __all__ = [
     "run_backward_of",
     "saved_tensors",
     "sequence_number",
+    "split_backward",
     "stage_backward",
     "tensors",
 ]
@@ -87,6 +88,13 @@ def stage_backward(stage_output: Any, output_grads: Any, input_values: Any) -> t
     from torch.distributed.pipelining._backward import stage_backward as implementation
 
     return tuple(implementation(stage_output, output_grads, input_values))
+
+
+def split_backward() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return torch's own stage backward in two passes."""
+    from torch.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
+
+    return stage_backward_input, stage_backward_weight
 
 
 def builds_on_checkpoint(call: Callable[..., Any], *args: Any) -> bool | None:

@@ -328,6 +328,42 @@ def plain_stage_backward(stage_output, output_grads, input_values):
     return tuple(grads)
 
 
+def plain_backward_input(stage_outputs_or_loss, output_grads, input_values, weights):
+    """Plain autograd in the place of the first pass: the gradients of the inputs, and what the second pass needs."""
+    pairs = [(o, None if output_grads is None else g) for o, g in zip(stage_outputs_or_loss, output_grads or stage_outputs_or_loss)]
+    pairs = [(o, g) for o, g in pairs if o.requires_grad and (g is not None or o.numel() == 1)]
+    outputs, grads = [o for o, _ in pairs], [g for _, g in pairs]
+    wanted = [v for v in input_values if torch.is_tensor(v) and v.requires_grad]
+    found = iter(torch.autograd.grad(outputs, wanted, grads, retain_graph=True, allow_unused=True) if pairs and wanted else ())
+    taken = tuple(next(found, None) if torch.is_tensor(v) and v.requires_grad else None for v in input_values)
+    return taken, [{"outputs": outputs, "grads": grads}]
+
+
+def plain_backward_weight(weights, param_groups, retain_graph=False):
+    """Plain autograd in the place of the second pass: the gradients of the parameters, added to their `.grad`."""
+    wanted = [w for w in weights if w.requires_grad]
+    for group in param_groups:
+        if group["outputs"] and wanted:
+            torch.autograd.backward(group["outputs"], group["grads"], retain_graph=retain_graph, inputs=wanted)
+    separate(wanted)
+
+
+def separate(weights):
+    """Give each weight a `.grad` of its own, which autograd does not always do."""
+    seen = set()
+    for w in weights:
+        if w.grad is not None and w.grad.layout is torch.strided:
+            w.grad = w.grad.clone() if w.grad.data_ptr() in seen else w.grad
+            seen.add(w.grad.data_ptr())
+
+
+def halved(*results):
+    """Have the gradients that arrive at results halved."""
+    for result in results:
+        if result.grad_fn is not None:
+            result.register_hook(lambda g: None if g is None else g * 0.5)
+
+
 def leaves(output, grad):
     """The tensors of an output, each with its cotangent."""
     if torch.is_tensor(output):

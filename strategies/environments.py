@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from gradcheck_plus.case import Container, Environment, Segment
-from gradcheck_plus.case.environment import Hook
+from gradcheck_plus.case.environment import Delay, Hook
 from gradcheck_plus.strategies.chooser import Chooser
 from gradcheck_plus.strategies.primals import Precision
 from gradcheck_plus.subject import Kind
 
 _HOOKS: tuple[tuple[Hook, str], ...] = (
     ("input", "input-hook"),
+    ("output", "output-hook"),
     ("parameter", "parameter-hook"),
     ("post-accumulate", "post-accumulate-hook"),
     ("forward", "forward-hook"),
@@ -20,6 +21,7 @@ _HOOKS: tuple[tuple[Hook, str], ...] = (
 def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segment], *, trainable: bool) -> Environment:
     """Draw an environment; shrinks towards one forward and one backward in train mode with nothing around them."""
     schedule = _schedule(c)
+    reuses = schedule == "F0F1" and c.given("reused-input")
     return Environment(
         train=not c.given("eval"),
         autocast=of.autocast,  # type: ignore[arg-type] # precision draws nothing else
@@ -28,10 +30,22 @@ def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segme
         schedule=schedule,
         hooks=_hooks(c, segments),
         changes_parameter=trainable and schedule == "F0" and c.flag("parameter-changed", 50),
-        reuses_inputs=schedule == "F0F1" and c.given("reused-input"),
-        none_for_zero=kind == "stage-backward" and c.flag("none-cotangent"),
+        reuses_inputs=reuses,
+        none_for_zero=kind in ("stage-backward", "split-backward") and c.flag("none-cotangent"),
         reversed_keys=c.given("reversed-keys"),
+        weights=_weights(c, crossing=not reuses),
+        reversed_parameters=c.given("reversed-parameters"),
+        repeated_input=c.given("repeated-input"),
     )
+
+
+def _weights(c: Chooser, *, crossing: bool) -> Delay:
+    """Draw when parameters receive their gradients; `crossing`: it may be after the next forward."""
+    if not c.given("delayed-weights"):
+        return ""
+    if crossing and c.given("reordered-weights"):
+        return c.pick(("reversed", "stages"))
+    return c.pick(("forward", "end")) if crossing else "forward"
 
 
 def _schedule(c: Chooser) -> str:

@@ -103,7 +103,7 @@ class LocalRunner:
             failing = also_fails(case, self.search.kind, self._generic, self.settings.device)
             others = tuple(name for name in failing if name != self.subject.name)
             known: tuple[tuple[str, str, str, str], ...] = ()
-            if self.settings.known:
+            if self.settings.known and not self.search.planted and self.search.kind != "split-backward":  # see `_foundation`
                 known = known_of_torch(case, self.search.kind, str(torch.__version__), self.settings.device)
             divergence = first_divergence(case, self.subject, mismatch, self.settings.device)
             return Inspected(tuple(differentiable_outputs(plain)), others, known, divergence)

@@ -4,7 +4,9 @@ from typing import Literal
 
 import msgspec
 
-Hook = Literal["input", "parameter", "post-accumulate", "forward", "backward"]
+Hook = Literal["input", "output", "parameter", "post-accumulate", "forward", "backward"]
+#: When the gradients of parameters are taken that have a pass of their own.
+Delay = Literal["", "forward", "end", "reversed", "stages"]
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,6 +17,11 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameter is changed in place between forward and backward. `reuses_inputs`: a second forward finds its inputs in the
     tensors of the first. `none_for_zero` and `reversed_keys` say how a pipeline hands cotangents to a stage: `None` where
     nothing arrives, dicts in another order than the outputs'.
+
+    The others are of a backward in two passes. `weights` is when the second ones run: at once after each first one, after the
+    first ones of all stages of a forward, or after all first ones, in their order (``end``), the last one first (``reversed``),
+    or stage by stage with all forwards (``stages``). `reversed_parameters`: parameters are listed in reverse.
+    `repeated_input`: the first input of a stage is listed once more at the end.
     """
 
     train: bool = True
@@ -27,6 +34,9 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reuses_inputs: bool = False
     none_for_zero: bool = False
     reversed_keys: bool = False
+    weights: Delay = ""
+    reversed_parameters: bool = False
+    repeated_input: bool = False
 
     @property
     def forwards(self) -> int:

@@ -16,6 +16,7 @@ from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.report.files import check_places, save, write_json, write_out
 from gradcheck_plus.results import INCONCLUSIVE, MATCH, CheckResult, Report, Tool, check_text, exit_code, headline
 from gradcheck_plus.settings import DTYPES, PROFILES, Settings
+from gradcheck_plus.subject import PAIR
 from gradcheck_plus.subjects import MODULE_SUBJECTS, SUBJECTS, contract_of
 from gradcheck_plus.traits import TRAITS
 
@@ -102,7 +103,8 @@ def _searches(options: argparse.Namespace) -> Iterator[Search]:
             )
             continue
         if options.kind != "module":
-            yield Search(kind=options.kind, settings=settings, contract=options.contract, target=options.target)
+            target = PAIR.join(filter(None, (options.target, getattr(options, "second", None))))
+            yield Search(kind=options.kind, settings=settings, contract=options.contract, target=target)
             continue
         for name in options.subject or MODULE_SUBJECTS:
             yield Search(

@@ -55,6 +55,11 @@ def _check(check: argparse.ArgumentParser) -> None:
         epilog=_CODES,
     )
     stage.add_argument("target", metavar="TARGET", help=f"the stage backward: {_TARGET}")
+    split = kinds.add_parser(
+        "split-backward", help="a pipeline stage's backward in two passes: of the inputs, then of the parameters", epilog=_CODES
+    )
+    split.add_argument("target", metavar="TARGET", help=f"the pass that returns the gradients of the inputs: {_TARGET}")
+    split.add_argument("second", metavar="TARGET", nargs="?", help="the pass of the parameters; none if TARGET is a pair")
     module = kinds.add_parser(
         "module", help="a module of your own: is it safe to checkpoint? under every built-in checkpoint", epilog=_CODES
     )
@@ -82,7 +87,7 @@ def _check(check: argparse.ArgumentParser) -> None:
     function.add_argument(
         "--no-check", action="append", default=[], metavar="NAME", help="leave this check out; may be repeated"
     )
-    for kind in (checkpoint, wrapper, stage, module, function):
+    for kind in (checkpoint, wrapper, stage, split, module, function):
         _common(kind)
 
 

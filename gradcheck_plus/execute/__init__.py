@@ -3,13 +3,12 @@
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case
 from gradcheck_plus.errors import said
-from gradcheck_plus.execute import checkpoint, stage, wrapper
+from gradcheck_plus.execute import checkpoint, split, stage, wrapper
 from gradcheck_plus.execute.build import Variant
 from gradcheck_plus.execute.device import wait
 from gradcheck_plus.execute.meter import Meter
@@ -26,7 +25,7 @@ __all__ = ["Meter", "Tape", "Unreplayable", "Variant", "execute", "is_answer", "
 class Driver(Protocol):
     """Runs the forwards and backwards of a case under one kind of implementation."""
 
-    def __init__(self, world: World, call: Callable[..., Any]) -> None: ...
+    def __init__(self, world: World, call: Any) -> None: ...
 
     def forward(self, number: int) -> None:
         """Run forward `number`."""
@@ -39,11 +38,13 @@ DRIVERS: dict[Kind, type[Driver]] = {
     "checkpoint": checkpoint.CheckpointDriver,
     "wrapper": wrapper.WrapperDriver,
     "stage-backward": stage.StageDriver,
+    "split-backward": split.SplitDriver,
 }
-REFERENCES: dict[Kind, Callable[..., Any]] = {
+REFERENCES: dict[Kind, Any] = {
     "checkpoint": support.plain_checkpoint,
     "wrapper": support.plain_wrap,
     "stage-backward": support.plain_stage_backward,
+    "split-backward": (support.plain_backward_input, support.plain_backward_weight),
 }
 
 
@@ -134,9 +135,17 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | N
     except BaseException as error:
         if not is_answer(error):
             raise
-        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, said(error))
+        world.record.raised = Raised("forward" if phase == "forward" else "backward", type(error).__name__, _message(error))
         return error
     return None
+
+
+def _message(error: BaseException) -> str:
+    """Return what an exception says; one that only wraps another, as torch's pipelining has them, with what that says."""
+    if error.__cause__ is None:
+        return said(error)
+    cause = error.__cause__
+    return f"{said(error).strip().partition(chr(10))[0]} {type(cause).__name__}: {said(cause)}"
 
 
 def is_answer(error: BaseException) -> bool:

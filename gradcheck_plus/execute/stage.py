@@ -5,12 +5,13 @@ The implementation is ``stage_backward(stage_output, output_grads, input_values)
 graph must end there, or an upstream backward would run twice).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from gradcheck_plus import support
 from gradcheck_plus.case import Constant, Container, Name, Tree
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.errors import InvalidArgument
@@ -19,7 +20,7 @@ from gradcheck_plus.execute.world import World
 
 
 @dataclass
-class _Stage:
+class Stage:
     """One stage of one forward: what came out, by path too, the leaves that went in, and which of them had to require grad."""
 
     output: Any
@@ -31,9 +32,9 @@ class _Stage:
 class StageDriver:
     """Runs the segments one by one on detached inputs, and their backwards from the last to the first."""
 
-    def __init__(self, world: World, call: Callable[..., Any]) -> None:
+    def __init__(self, world: World, call: Any) -> None:
         self.world, self.call = world, call
-        self.forwards: list[list[_Stage]] = []
+        self.forwards: list[list[Stage]] = []
         if any(world.case.environment.schedule.count(str(n)) > 1 for n in range(world.case.environment.forwards)):
             raise InvalidArgument(
                 f"`schedule`={world.case.environment.schedule!r} runs two backwards over one graph, which no stage backward "
@@ -56,9 +57,11 @@ class StageDriver:
                 module = world.model.get_submodule(f"segment{index}")
                 args = [built(tree, inputs, world.space) for tree in segment.args]
                 output = module(*args, **{key: built(tree, inputs, world.space) for key, tree in segment.kwargs})
-                place = output_path(number, index, len(program.segments))
-                leaves = world.record.keep_output(place, index, output, world.storages())
-                self.forwards[-1].append(_Stage(output, leaves, inputs, differentiated))
+                path_of = output_path(number, index, len(program.segments))
+                leaves = world.record.keep_output(path_of, index, output, world.storages())
+                if world.has("output"):
+                    support.halved(*(leaf for leaf in leaves.values() if isinstance(leaf, torch.Tensor)))
+                self.forwards[-1].append(Stage(output, leaves, inputs, differentiated))
                 made = {r.name for s in segment.statements for r in s.results}
                 for path, leaf in walk(segment.output):
                     if isinstance(leaf, Name) and leaf.name in made:
@@ -81,15 +84,18 @@ class StageDriver:
         stages = self.forwards[number]
         for index in reversed(range(len(stages))):
             stage = stages[index]
-            grads = self._cotangents(index, stage, arriving, repetition)
-            output, grads = (
-                (stage.output, grads) if isinstance(stage.output, tuple | list | dict) else ((stage.output,), (grads,))
-            )
-            returned = self.call(output, grads, list(stage.inputs.values()))
-            self._deliver(number, index, stage, returned, arriving)
+            received = self._cotangents(index, stage, arriving, repetition)
+            returned = self.differentiated(number, index, stage, received)
+            self.deliver(place(number, index), stage, returned, arriving)
 
-    def _cotangents(self, index: int, stage: _Stage, arriving: dict[str, torch.Tensor], repetition: int) -> Any:
-        """Return what the outputs of a stage receive, in the structure of the output."""
+    def differentiated(self, number: int, index: int, stage: Stage, received: dict[str, Any]) -> Any:
+        """Run the backward of one stage, whose outputs receive cotangents by path; return what it says of its inputs."""
+        grads = self._shaped(self.world.case.program.segments[index].output, received)
+        output, grads = (stage.output, grads) if isinstance(stage.output, tuple | list | dict) else ((stage.output,), (grads,))
+        return self.call(output, grads, list(stage.inputs.values()))
+
+    def _cotangents(self, index: int, stage: Stage, arriving: dict[str, torch.Tensor], repetition: int) -> dict[str, Any]:
+        """Return what the outputs of a stage receive, by path."""
         world, segment = self.world, self.world.case.program.segments[index]
         drawn = {c.path: c for c in world.case.cotangents if c.segment == index}
         made = {r.name for s in segment.statements for r in s.results}
@@ -105,7 +111,7 @@ class StageDriver:
             # For one element `torch.autograd.backward` takes None to mean 1, so nothing can only be said by a zero.
             none = world.case.environment.none_for_zero and output.numel() != 1
             received[path] = sum(parts[1:], parts[0]) if parts else None if none else torch.zeros_like(output)
-        return self._shaped(segment.output, received)
+        return received
 
     def _shaped(self, tree: Tree, received: dict[str, Any], path: str = "") -> Any:
         """Return what an output receives, in the structure of the output."""
@@ -117,27 +123,37 @@ class StageDriver:
         pairs = list(zip(tree.keys, children, strict=True))
         return dict(reversed(pairs) if self.world.case.environment.reversed_keys else pairs)
 
-    def _deliver(self, number: int, index: int, stage: _Stage, returned: Any, arriving: dict[str, torch.Tensor]) -> None:
+    def deliver(self, where: str, stage: Stage, returned: Any, arriving: dict[str, torch.Tensor]) -> None:
         """Take in what a stage backward returned, and pass it on to where the inputs came from."""
         record = self.world.record
-        where = f"stage{index}" + (f"_{number}" if number else "")
         if not isinstance(returned, Sequence) or len(returned) != len(stage.inputs):
-            record.facts["primal", f"{where}.gradients", "structure"] = _described(returned)
+            record.facts["primal", f"{where}.gradients", "structure"] = described(returned)
             raise StructureDiffersError
         record.facts["primal", f"{where}.gradients", "structure"] = f"{len(stage.inputs)} gradients"
         for (name, value), grad in zip(stage.inputs.items(), returned, strict=True):
             if name in stage.differentiated:
-                record.tensors["primal", f"{where}.gradients[{name!r}]"] = None if grad is None else grad.detach().clone()
-                record.tensors["leftover", f"{where}.inputs[{name!r}].grad"] = value.grad
+                self.keep(where, name, value, grad)
                 if grad is not None:
                     arriving[name] = arriving[name] + grad if name in arriving else grad
+
+
+    def keep(self, where: str, name: str, value: torch.Tensor, grad: torch.Tensor | None) -> None:
+        """Take in the gradient of one input of a stage, and what is left in its `.grad`."""
+        record = self.world.record
+        record.tensors["primal", f"{where}.gradients[{name!r}]"] = None if grad is None else grad.detach().clone()
+        record.tensors["leftover", f"{where}.inputs[{name!r}].grad"] = value.grad
+
+
+def place(number: int, index: int) -> str:
+    """Return what leaf paths call a stage in a forward."""
+    return f"stage{index}" + (f"_{number}" if number else "")
 
 
 class StructureDiffersError(Exception):
     """What came back has another structure than it must have; the record says which."""
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     return f"{len(value)} gradients" if isinstance(value, Sequence) else type(value).__name__
 
 

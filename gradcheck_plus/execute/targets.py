@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.subject import PAIR
 
 _LIVE = "live:"
 _FORM = "Write `package.module:attribute` or `path/to/file.py:attribute`."
@@ -43,17 +44,20 @@ def named(value: Any) -> str:
 
 def importable(target: str) -> bool:
     """Can another process import this target?"""
-    return bool(target) and not target.startswith(_LIVE)
+    return bool(target) and not any(part.startswith(_LIVE) for part in target.split(PAIR))
 
 
 def load(target: str) -> Any:
     """Return what a target names.
 
-    The current directory is on the path while it is imported, as with ``python -m``.
+    The current directory is on the path while it is imported, as with ``python -m``. Of ``A + B`` it is the pair of what each of
+    the two names.
 
     Raises:
         InvalidArgument: the form is wrong, or the module or the attribute cannot be found or imported.
     """
+    if PAIR in target:
+        return tuple(map(load, target.split(PAIR)))
     if target.startswith(_LIVE):
         if target not in _live:
             raise InvalidArgument(f"`target`={target!r} was an object of another process. {_FORM}")

@@ -29,6 +29,7 @@ class World:
         model: the ``Model`` of the case's source, filled with the same values every time.
         leaves: the leaf primals by the name that code reaches them by, of all forwards so far.
         record: what has been seen so far.
+        separates: leaves are given gradients of their own; not where an implementation adds up the gradients itself.
     """
 
     def __init__(self, case: Case, device: str, variant: Variant, calls: Calls = "subject") -> None:
@@ -43,6 +44,7 @@ class World:
         self.leaves: dict[str, torch.Tensor] = {}
         self.inputs: dict[str, torch.Tensor] = {}
         self.previous: dict[str, Any] = {}
+        self.separates = True
         self._hook_parameters()
         self._hook_modules()
 
@@ -157,6 +159,8 @@ class World:
 
     def separate_gradients(self) -> None:
         """Give each leaf a ``.grad`` of its own; see Note [Shared gradients]."""
+        if not self.separates:
+            return
         seen: set[int] = set()
         for leaf in (*self.trainable.values(), *self.leaves.values()):
             if leaf.grad is None or leaf.grad.layout is not torch.strided:

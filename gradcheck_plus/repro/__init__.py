@@ -14,17 +14,18 @@ from pathlib import Path
 from gradcheck_plus.case import Case, ModuleProgram, Program
 from gradcheck_plus.case.trees import names
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.repro.scenario import Outputs, boundary, scenario, settings
+from gradcheck_plus.repro.scenario import STAGES, Outputs, boundary, scenario, settings
 from gradcheck_plus.source import program_source
-from gradcheck_plus.subject import CALLS, Kind, Planned
+from gradcheck_plus.subject import CALLS, PAIR, Kind, Planned
 
 _WIDTH = 100
 #: The parameter that the implementation under test is passed as, and plain autograd in its place.
-_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrap", "stage-backward": "stage_backward"}
+_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrap", "stage-backward": "stage_backward", "split-backward": "pair"}
 _PLAIN: dict[Kind, str] = {
     "checkpoint": "plain_checkpoint",
     "wrapper": "plain_wrap",
     "stage-backward": "plain_stage_backward",
+    "split-backward": "(plain_backward_input, plain_backward_weight)",
 }
 
 
@@ -53,11 +54,12 @@ def repro(
     """
     unwritten = mismatch.kind == "not-repeatable" or "nan" in mismatch.got
     body = [
+        *(["backward_input, backward_weight = pair"] if kind == "split-backward" else ()),
         *settings(case, device, poison=unwritten),
         *scenario(case, kind, outputs, device),
         *_observation(case, mismatch),
     ]
-    modules = program_source(case.program, calls="none" if kind == "stage-backward" else CALLS[kind])
+    modules = program_source(case.program, calls="none" if kind in STAGES else CALLS[kind])
     run = "\n".join([f"def run({_ARGUMENT[kind]}):", *(f"    {line}" for line in needed(body, case))])
     program = "\n\n\n".join([modules.rstrip(), run, "\n".join(_verdict(mismatch, _PLAIN[kind]))])
     program = re.sub(r"\n{3,}", "\n\n\n", program)
@@ -102,6 +104,9 @@ def imports(text: str, case: Case, target: str, kind: Kind, planned: Planned = "
     subject = [f"subject = ...  # put the {kind} under test here"]
     if target and planned:
         subject = [*from_target(target, "told"), "", f"subject = told({getattr(case.plan, planned)!r})"]
+    elif PAIR in target:
+        first, second = (from_target(t, n) for t, n in zip(target.split(PAIR), ("first", "second"), strict=True))
+        subject = [*first, *second, "subject = first, second"]
     elif target:
         subject = from_target(target, "subject")
     own: list[str] = []

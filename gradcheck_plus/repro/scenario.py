@@ -18,6 +18,8 @@ from gradcheck_plus.subject import Kind
 
 #: For each output leaf (segment, path): its shape and dtype as the reference left it.
 Outputs = dict[tuple[int, str], tuple[Shape, str]]
+#: The kinds under which every segment is a stage.
+STAGES: tuple[Kind, ...] = ("stage-backward", "split-backward")
 
 
 def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> list[str]:
@@ -33,6 +35,7 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
     lines = [*([seeded] if _own(case) or _drawn(case) else ()), *_model(case, kind, device), seeded]
     lines += _wrapping(case) if kind == "wrapper" else []
     body: list[str] = []
+    passed: list[int] = []
     forwards, repetitions = 0, dict.fromkeys(range(e.forwards), 0)
     for position, step in enumerate(e.schedule):
         if step == "F":
@@ -44,6 +47,8 @@ def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> l
         else:
             retain = step in e.schedule[position + 1 :]
             body += _backward(case, kind, int(step), repetitions[int(step)], outputs, retain=retain)
+            passed.append(int(step))
+            body += _second_passes(case, passed) if kind == "split-backward" else []
             repetitions[int(step)] += 1
     return [*lines, *body]
 
@@ -176,7 +181,7 @@ def output_name(forward: int) -> str:
 
 
 def _forward(case: Case, kind: Kind, number: int) -> Iterator[str]:
-    if kind == "stage-backward":
+    if kind in STAGES:
         yield from _stages(case, number)
         return
     passed = [_at(name, number) for name in primal_names(case.program)]
@@ -194,8 +199,8 @@ def place(case: Case, forward: int, segment: int) -> str:
 
 
 def _backward(case: Case, kind: Kind, number: int, repetition: int, outputs: Outputs, *, retain: bool) -> Iterator[str]:
-    if kind == "stage-backward":
-        yield from _stage_backwards(case, number, repetition, outputs)
+    if kind in STAGES:
+        yield from _stage_backwards(case, kind, number, repetition, outputs)
         return
     drawn = [(c, outputs[c.segment, c.path]) for c in case.cotangents if (c.segment, c.path) in outputs]
     if drawn:
@@ -220,6 +225,9 @@ def _stages(case: Case, number: int) -> Iterator[str]:
         own = {name: boundary(index, name, number) for name in wanted}
         call = ", ".join(_passed(segment, own))
         yield f"{stage_output(index, number)} = model.segment{index}({call})"
+        if "output" in case.environment.hooks:
+            returned = (path for path, leaf in walk(segment.output) if isinstance(leaf, Name))
+            yield f"halved({', '.join(stage_output(index, number) + path for path in returned)})"
         for line in unpacking(program, index):
             left, _, path = line.partition(f" = out{index}")
             yield f"{_at(left, number)} = {stage_output(index, number)}{path}"
@@ -267,7 +275,7 @@ def renamed(tree: Tree, own: dict[str, str]) -> Tree:
     return Name(own.get(tree.name, tree.name)) if isinstance(tree, Name) else tree
 
 
-def _stage_backwards(case: Case, number: int, repetition: int, outputs: Outputs) -> Iterator[str]:
+def _stage_backwards(case: Case, kind: Kind, number: int, repetition: int, outputs: Outputs) -> Iterator[str]:
     """Write out the backwards of one forward, the last stage first; gradients are handed on by name."""
     segments = case.program.segments
     arriving: dict[str, list[str]] = {}
@@ -284,15 +292,53 @@ def _stage_backwards(case: Case, number: int, repetition: int, outputs: Outputs)
             if isinstance(leaf, Name) and leaf.name in made:
                 parts += arriving.pop(leaf.name, [])
             received[path] = _received(case, leaf, output, parts, outputs.get((index, path)))
-        grads = shaped(segment.output, received, reverse=case.environment.reversed_keys)
-        bare = not isinstance(segment.output, Container) or segment.output.kind == "dataclass"
         wanted = list(dict.fromkeys(names(*segment.inputs)))
-        own = ", ".join(boundary(index, name, number) for name in wanted)
         result = _at(f"grads{index}", number)
-        out = stage_output(index, number)
-        yield f"{result} = stage_backward({f'({out},)' if bare else out}, {f'({grads},)' if bare else grads}, [{own}])"
         for position, name in enumerate(wanted):
             arriving.setdefault(name, []).append(f"{result}[{position}]")
+        if kind == "split-backward":
+            yield from _first_pass(case, index, number, received)
+            continue
+        grads = shaped(segment.output, received, reverse=case.environment.reversed_keys)
+        bare = not isinstance(segment.output, Container) or segment.output.kind == "dataclass"
+        own = ", ".join(boundary(index, name, number) for name in wanted)
+        out = stage_output(index, number)
+        yield f"{result} = stage_backward({f'({out},)' if bare else out}, {f'({grads},)' if bare else grads}, [{own}])"
+
+
+def _first_pass(case: Case, index: int, number: int, received: dict[str, str]) -> Iterator[str]:
+    """Write out the first pass of one stage, and the second one if it comes at once."""
+    segment = case.program.segments[index]
+    python = {p.name for p in case.primals if not p.tensor}
+    paths = [path for path, leaf in walk(segment.output) if isinstance(leaf, Name) and leaf.name not in python]
+    outputs = ", ".join(f"{stage_output(index, number)}{path}" for path in paths)
+    grads = ", ".join(received[path] for path in paths)
+    own = [boundary(index, name, number) for name in dict.fromkeys(names(*segment.inputs))]
+    own += own[:1] if case.environment.repeated_input else []
+    results = f"{_at(f'grads{index}', number)}, {_at(f'groups{index}', number)}"
+    yield f"{results} = backward_input([{outputs}], [{grads}], [{', '.join(own)}], {_listed(case, index)})"
+    if not case.environment.weights:
+        yield _second_pass(case, index, number)
+
+
+def _second_pass(case: Case, index: int, number: int) -> str:
+    return f"backward_weight({_listed(case, index)}, {_at(f'groups{index}', number)})"
+
+
+def _listed(case: Case, index: int) -> str:
+    parameters = f"model.segment{index}.parameters()"
+    return f"reversed(list({parameters}))" if case.environment.reversed_parameters else parameters
+
+
+def _second_passes(case: Case, passed: list[int]) -> list[str]:
+    """Write out the second passes that wait when the first ones of these forwards have run, the last of them just now."""
+    e = case.environment
+    if not e.weights or (e.weights != "forward" and len(passed) < e.backwards):
+        return []
+    last = len(case.program.segments)
+    every = [(i, n) for n in (passed[-1:] if e.weights == "forward" else passed) for i in reversed(range(last))]
+    ordered = every[::-1] if e.weights == "reversed" else sorted(every, key=lambda p: -p[0]) if e.weights == "stages" else every
+    return [_second_pass(case, index, number) for index, number in ordered]
 
 
 def _received(case: Case, leaf: Name | Constant, output: str, parts: list[str], known: tuple[Shape, str] | None) -> str:

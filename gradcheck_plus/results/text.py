@@ -24,7 +24,7 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
         verbose: show the programs, the excused mismatches and how often each trait was judged.
     """
     lines = [headline(result), f"  {_counts(result)}"]
-    if result.kind not in ("stage-backward", "function") and result.costs.cases:
+    if result.kind not in ("stage-backward", "split-backward", "function") and result.costs.cases:
         lines += [f"  {_costs(result.costs)}"]
     for number, fault in enumerate(result.faults, 1):
         lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradcheck_plus.errors import InvalidArgument
 from gradcheck_plus.expectations import ANY, Contract, contract
-from gradcheck_plus.subject import Kind, Subject
+from gradcheck_plus.subject import KINDS, Kind, Subject
 from gradcheck_plus.subjects import (
     deepspeed,
     fairscale,
@@ -36,6 +36,7 @@ __all__ = [
     "deepspeed",
     "fairscale",
     "primary",
+    "split_backward",
     "stage_backward",
     "subject",
     "torch_checkpoint",
@@ -53,16 +54,19 @@ SIGNATURES: dict[Kind, str] = {
     "checkpoint": "(function, *args, **kwargs)",
     "wrapper": "(module)",
     "stage-backward": "(stage_output, output_grads, input_values)",
+    "split-backward": "(stage_outputs_or_loss, output_grads, input_values, weights) and (weights, param_groups)",
 }
 #: The built-in checkpoints that a user's own module is tried under.
 MODULE_SUBJECTS = ("torch-checkpoint", "torch-checkpoint-reentrant", "torch-save-on-cpu")
-_CONTRACTS: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrapper", "stage-backward": "stage-backward"}
+_CONTRACTS: dict[Kind, str] = {kind: kind for kind in KINDS}
 _PRIMARY: dict[Kind, str] = {
     "checkpoint": "torch-checkpoint",
     "wrapper": "torch-checkpoint-wrapper",
     "stage-backward": "torch-stage-backward",
+    "split-backward": "torch-split-backward",
 }
 _ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "wrapper": (abs,), "stage-backward": ((), (), [])}
+_PAIR: tuple[tuple[Any, ...], ...] = (([], [], [], iter(())), (iter(()), []))
 
 
 def checkpoint(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
@@ -111,6 +115,24 @@ def stage_backward(call: Callable[..., Any], *, contract: str = "", name: str = 
     return subject("stage-backward", call, contract=contract, name=name)
 
 
+def split_backward(
+    backward_input: Callable[..., Any], backward_weight: Callable[..., Any], *, contract: str = "", name: str = ""
+) -> Subject:
+    """Return the subject that a pipeline-stage backward in two passes is.
+
+    Args:
+        backward_input: ``backward_input(stage_outputs_or_loss, output_grads, input_values, weights)``, which returns the
+            gradients of the inputs and what the second pass needs.
+        backward_weight: ``backward_weight(weights, param_groups)``, which adds to the `.grad` of the parameters.
+        contract: what the pair promises; by default ``split-backward``.
+        name: how reports name it; by default the name of the first.
+
+    Raises:
+        InvalidArgument: one of them cannot be called that way.
+    """
+    return subject("split-backward", (backward_input, backward_weight), contract=contract, name=name)
+
+
 def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target: str = "", probe: bool = True) -> Subject:
     """Return the subject that a callable of a kind is; a built-in one is recognised.
 
@@ -125,11 +147,17 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
                 raise InvalidArgument(f"`subject`={builtin.name!r}: {builtin.missing}.")
             made = builtin.subject
             return replace(made, name=name or made.name, contract=contract or made.contract, target=target or made.target)
-    _check_signature(kind, call, target)
+    if kind == "split-backward":
+        call = _pair(call, target)
+        for one, arguments in zip(call, _PAIR, strict=True):
+            _check_signature(kind, one, arguments, target)
+    else:
+        _check_signature(kind, call, _ARGUMENTS[kind], target)
     own = _torch_own(call) if kind == "checkpoint" else None
     if own:
         return Subject(name or own.name, kind, call, contract or own.contract, target, own.name)
-    called = name or getattr(_innermost(call), "__name__", type(call).__name__)
+    named = _innermost(call[0] if kind == "split-backward" else call)
+    called = name or getattr(named, "__name__", type(named).__name__)
     return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call) if probe else "")
 
 
@@ -157,12 +185,24 @@ def _innermost(call: Any) -> Any:
     return call
 
 
-def _check_signature(kind: Kind, call: Any, target: str) -> None:
+def _pair(call: Any, target: str) -> tuple[Any, Any]:
+    """Return the two passes that something is: a pair, or what can be unpacked into one."""
+    try:
+        backward_input, backward_weight = call
+    except (TypeError, ValueError) as error:
+        where = f"`target`={target!r}" if target else f"`call`={call!r}"
+        raise InvalidArgument(
+            f"{where} is of type {type(call).__name__}, not a pair. Write two callables {SIGNATURES['split-backward']}."
+        ) from error
+    return backward_input, backward_weight
+
+
+def _check_signature(kind: Kind, call: Any, arguments: tuple[Any, ...], target: str) -> None:
     where = f"`target`={target!r}" if target else f"`call`={call!r}"
     if not callable(call):
         raise InvalidArgument(f"{where} is of type {type(call).__name__}, not callable. Write a callable {SIGNATURES[kind]}.")
     try:
-        inspect.signature(call).bind(*_ARGUMENTS[kind])
+        inspect.signature(call).bind(*arguments)
     except TypeError as error:
         raise InvalidArgument(f"{where} cannot be called as {SIGNATURES[kind]}: {error}.") from error
     except ValueError:  # a callable without a signature, such as a builtin, is tried as it is
@@ -179,10 +219,14 @@ def _torch_own(call: Any) -> BuiltIn | None:
     return SUBJECTS[_torch_name(reentrant=bound.get("use_reentrant") is not False)]
 
 
-def _foundation(kind: Kind, call: Callable[..., Any]) -> str:
-    """Return the built-in subject that a checkpoint or a wrapper calls, whose known faults and limits it then has."""
+def _foundation(kind: Kind, call: Any) -> str:
+    """Return the built-in subject that a subject calls, or is, whose known faults and limits it then has."""
     if kind == "stage-backward":
         return ""
+    if kind == "split-backward":
+        # What torch's pair does wrong is no excuse for another one: each is code of its own.
+        torchs = all(getattr(one, "__module__", "") == "torch.distributed.pipelining._backward" for one in call)
+        return "torch-split-backward" if torchs else ""
     import torch
 
     from gradcheck_plus.compat import builds_on_checkpoint

@@ -1,7 +1,6 @@
 """The built-in subjects: correct implementations that everybody has, each with its contract."""
 
 import importlib.util
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +23,12 @@ class BuiltIn:
         needs: the package that it is part of, where that is not torch; it is an extra of that name.
         on: the built-in subject that it calls, whose known faults and limits are then its own; by default itself.
         compared: faults of others are tried on it too, to say whose they are.
+        target: how to import it; by default the place of `call`.
     """
 
     name: str
     kind: Kind
-    call: Callable[..., Any]
+    call: Any
     contract: str
     doc: str
     planned: Planned = ""
@@ -36,6 +36,7 @@ class BuiltIn:
     needs: str = ""
     on: str = ""
     compared: bool = False
+    target: str = ""
 
     @property
     def missing(self) -> str:
@@ -47,7 +48,7 @@ class BuiltIn:
     @property
     def subject(self) -> Subject:
         """The subject that it is."""
-        target = f"{self.call.__module__}:{self.call.__name__}"
+        target = self.target or f"{self.call.__module__}:{self.call.__name__}"
         return Subject(self.name, self.kind, self.call, self.contract, target, self.on or self.name, self.planned, self.aims)
 
 

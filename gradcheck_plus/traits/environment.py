@@ -3,7 +3,10 @@
 from collections.abc import Callable
 
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, SPLIT, Trait
+
+#: What parts of a backward in two passes meet.
+SPLIT_CODE = "torch.distributed.pipelining source: _backward.py"
 
 
 def _hook(name: str) -> Callable[[Facts], bool]:
@@ -111,4 +114,34 @@ TABLE = (
     ),
     Trait("forward-hook", "forward hooks on modules", _hook("forward"), CHECKPOINT_DOCS),
     Trait("backward-hook", "full backward hooks on modules", _hook("backward"), "pytorch/pytorch#598"),
+    Trait("output-hook", "tensor hooks on what stages return", _hook("output"), SPLIT_CODE, kinds=SPLIT),
+    Trait(
+        "delayed-weights",
+        "the gradients of parameters are taken later than those of inputs",
+        lambda f: f.environment.weights != "",
+        "Qi et al., Zero Bubble Pipeline Parallelism (2023)",
+        kinds=SPLIT,
+    ),
+    Trait(
+        "reordered-weights",
+        "the gradients of parameters are taken in another order than those of inputs",
+        lambda f: f.environment.weights in ("reversed", "stages"),
+        "Qi et al., Zero Bubble Pipeline Parallelism (2023)",
+        kinds=SPLIT,
+        needs=("delayed-weights",),
+    ),
+    Trait(
+        "reversed-parameters",
+        "parameters are listed in reverse",
+        lambda f: f.environment.reversed_parameters,
+        SPLIT_CODE,
+        kinds=SPLIT,
+    ),
+    Trait(
+        "repeated-input",
+        "the inputs of a stage list a tensor twice",
+        lambda f: f.environment.repeated_input,
+        SPLIT_CODE,
+        kinds=SPLIT,
+    ),
 )

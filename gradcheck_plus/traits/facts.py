@@ -309,6 +309,20 @@ class Facts:
         """Is there a region none of whose outputs requires grad?"""
         return any(not any(map(self.differentiable, names(s.output))) for s in self.regions)
 
+    # stages -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def off_input_path(self) -> bool:
+        """Does a stage return what requires grad and is made of none of its inputs that do?"""
+        for segment in self.program.segments:
+            along = {name for name in names(*segment.inputs) if self.differentiable(name)}
+            for s in segment.statements:
+                if along & set(s.operands):
+                    along |= {r.name for r in s.results if r.spec.requires_grad}
+            if any(self.differentiable(name) and name not in along for name in names(segment.output)):
+                return True
+        return False
+
     # bits -----------------------------------------------------------------------------------------------------------
 
     @cached_property

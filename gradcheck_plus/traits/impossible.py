@@ -15,6 +15,7 @@ IMPOSSIBLE: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("second-backward",), ("accumulation", "two-forwards", "reused-input"), _SCHEDULE),
     (("parameter-changed",), ("accumulation", "second-backward", "two-forwards", "reused-input"), _CHANGED),
     (("reused-input",), ("two-forwards",), "the second forward overwrites inputs that the first backward still needs"),
+    (("reused-input",), ("reordered-weights",), "the second forward overwrites inputs that a delayed pass still needs"),
     (("backward-hook",), ("nested-output", "namedtuple-output", "dataclass-output", "reversed-keys"), _HOOK),
     (("eval",), ("dropout", "random", "random-activation", "batch-norm", "state-in-result"), _MODE),
     (("mixed-requires-grad",), ("no-grad-input",), "some inputs require grad, or none does"),

@@ -3,7 +3,7 @@
 from gradcheck_plus.case import ModuleProgram
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, SPLIT, WRAPPER, Trait
 
 
 def _hook_on_tied(f: Facts) -> bool:
@@ -60,6 +60,14 @@ TABLE = (
         "a parameter that segments, or modules that are wrapped, share has a hook",
         _hook_on_tied,
         "pytorch/pytorch#81296, deepspeedai/DeepSpeed#988",
+        drawn=False,
+    ),
+    Trait(
+        "off-input-path",
+        "a stage returns what is made of parameters and of no input that requires grad",
+        lambda f: f.off_input_path,
+        "torch.distributed.pipelining source: _backward.py",
+        kinds=SPLIT,
         drawn=False,
     ),
     Trait(

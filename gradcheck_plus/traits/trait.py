@@ -11,6 +11,7 @@ FUNCTION: tuple[Kind, ...] = ("checkpoint",)
 WRAPPER: tuple[Kind, ...] = ("wrapper",)
 CHECKPOINT: tuple[Kind, ...] = FUNCTION + WRAPPER
 STAGE: tuple[Kind, ...] = ("stage-backward",)
+SPLIT: tuple[Kind, ...] = ("split-backward",)
 CALL: tuple[Kind, ...] = ("function",)
 
 #: Where the limits of recomputing are written down.
