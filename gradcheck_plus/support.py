@@ -253,8 +253,8 @@ class Tied(nn.Module):
 
 
 def spread(x):
-    """A matrix made of another: near the diagonal 1, 2, 3, ..., so that its eigenvalues and singular values lie apart."""
-    return x.sin() / 16 + x.new_tensor(range(1, x.shape[-1] + 1)).diag()
+    """A finite matrix made of another: near the diagonal 1, 2, 3, so that its eigenvalues and singular values lie apart."""
+    return x.nan_to_num(0.0, 0.0, 0.0).sin() / 16 + x.new_tensor(range(1, x.shape[-1] + 1)).diag()
 
 
 def symmetric(x):

@@ -42,6 +42,15 @@ class Chooser:
         """Draw True in so many of a hundred cases; shrinks towards False."""
         return self.integer(0, 99) >= 100 - percent
 
+    def mostly(self, first: T, others: Sequence[T], percent: int) -> T:
+        """Draw one choice in so many of a hundred cases, and otherwise one of others; shrinks towards `first`. One draw."""
+        number = self.integer(0, 99) - percent
+        return first if number < 0 or not others else others[number * len(others) // (100 - percent)]
+
+    def flagged(self, trait: str, choices: Sequence[T], percent: int = 65) -> T | None:
+        """Draw whether a trait is used here, as `flag` does, and if so one of some choices; shrinks towards None. One draw."""
+        return self.mostly(None, choices, 100 - (percent if self.eager else 12)) if trait in self.on else None
+
     def given(self, trait: str) -> bool:
         """Is a trait of the whole case used? Always if it may occur and each is used eagerly, which costs no draw."""
         return trait in self.on and (self.eager or self.chance(12))

@@ -47,11 +47,7 @@ def _is_reached(result: Value, reached: set[str]) -> bool:
 
 
 def _cotangent(c: Chooser, segment: int, path: str, number: int) -> Cotangent:
-    layout: Layout = "contiguous"
-    if c.flag("expanded-cotangent"):
-        layout = "expanded"
-    elif c.flag("strided-cotangent"):
-        layout = c.pick(_LAYOUTS)
+    layout: Layout = "expanded" if c.flag("expanded-cotangent") else c.flagged("strided-cotangent", _LAYOUTS) or "contiguous"
     if number and c.flag("zero-cotangent", 40):
         return Cotangent(segment, path, number + 11, layout, "zero")
     if c.flag("one-hot-cotangent", 40):

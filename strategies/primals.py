@@ -61,7 +61,7 @@ def _other_shape(c: Chooser, shape: Shape) -> Shape:
         return (0, 3)
     if c.flag("scalar-value", 30):
         return ()
-    return shape if c.chance(60) else c.pick((shape, shape[-1:], (3,), (2, 3)))
+    return c.mostly(shape, (shape, shape[-1:], (3,), (2, 3)), 60)
 
 
 def _extra(c: Chooser) -> int:
@@ -73,19 +73,18 @@ def _tensor(c: Chooser, of: Precision, number: int, shape: Shape, *, grad: bool)
     dtype = "bfloat16" if number and c.flag("bfloat16-input") else of.dtype
     if number and c.flag("mixed-requires-grad"):
         grad = not grad
-    fill: Fill = c.pick(("integers", "large", "tiny", "zero")) if c.flag("special-values") else "generic"
+    fill: Fill = c.flagged("special-values", ("integers", "large", "tiny", "zero")) or "generic"
     seed = number + 1 if shape else _SINGLE[number % len(_SINGLE)]
     return Primal(f"x{number}", Spec(shape, dtype, grad), seed, _layout(c), fill)
 
 
 def _layout(c: Chooser) -> Layout:
-    if c.flag("strided-input"):
-        return c.pick(("transposed", "strided", "offset"))
-    if c.flag("expanded-input"):
-        return "expanded"
-    if c.flag("non-leaf-input"):
-        return c.pick(("view", "computed", "expanded-view"))
-    return "contiguous"
+    return (
+        c.flagged("strided-input", ("transposed", "strided", "offset"))
+        or c.flagged("expanded-input", ("expanded",))
+        or c.flagged("non-leaf-input", ("view", "computed", "expanded-view"))
+        or "contiguous"
+    )
 
 
 def _passengers(c: Chooser, drawn: list[Primal]) -> list[Primal]:

@@ -15,7 +15,7 @@ _CONSTANTS: tuple[Scalar, ...] = (None, 3, "text")
 
 def bodies(c: Chooser, b: Builder, most: int) -> list[Form]:
     """Draw the statements of all segments; return the form of each. Shrinks towards one segment of one statement."""
-    count = 1 + (c.integer(1, 2) if c.flag("many-segments") else 0)
+    count = 1 + (c.flagged("many-segments", (1, 2)) or 0)
     forms = []
     for segment in range(count):
         forms.append(_form(c, b, segment))
@@ -100,8 +100,8 @@ def _signature(c: Chooser, b: Builder, given: list[str], form: Form) -> tuple[tu
     rest = list(given)
     if form == "sequential":
         return (Name(rest[0]),), ()
-    if rest and c.flag("nested-input"):
-        count = c.integer(1, len(rest))
+    count = c.flagged("nested-input", range(1, len(rest) + 1)) if rest else None
+    if count:
         inner: list[Tree] = [Name(name) for name in rest[:count]]
         if c.flag("none-input"):
             inner.append(Constant(None))
@@ -128,8 +128,8 @@ def _output(c: Chooser, b: Builder, index: int, given: list[str], form: Form) ->
     if index == len(b.statements) - 1 and not any(b.values[n].spec.requires_grad for n in ends):
         ends += [n for n in made if b.values[n].alive and b.values[n].spec.requires_grad][-1:]
     tensors = [n for n in given if b.values[n].spec.dtype != "python"]
-    if tensors and c.flag("passthrough-output"):
-        ends.append(c.pick(tensors))
+    if tensors and (passed := c.flagged("passthrough-output", tensors)):
+        ends.append(passed)
     items: list[Tree] = [Name(n) for n in ends]
     if c.flag("duplicate-output"):
         items.append(items[0])

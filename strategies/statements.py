@@ -15,6 +15,8 @@ from gradcheck_plus.strategies.primals import Precision
 _MOST_ELEMENTS, _MOST_DIMENSIONS = 64, 4
 #: Operations of small families come nearly as often as if no family were large.
 _WEIGHTIEST = 24
+#: So many operations at most are drawn from at once.
+_FEW = 101
 _FALLBACK, _FALLBACK_LAYER = "scale", "tanh_module"
 
 
@@ -94,7 +96,10 @@ class Builder:
         return self._known[spec]
 
     def _pick(self, groups: Sequence[Group]) -> Operation:
-        """Draw a family, then one of its operations. Large families weigh as much as `_WEIGHTIEST` operations."""
+        """Draw one of few operations; of many, a family first. Large families weigh as much as `_WEIGHTIEST` operations."""
+        every = [o for g in groups for o in g.operations]
+        if len(every) <= _FEW:
+            return self.c.pick(every)
         sizes: dict[str, int] = {}
         for g in groups:
             sizes[g.family] = sizes.get(g.family, 0) + len(g.operations)
@@ -107,7 +112,7 @@ class Builder:
         scope = self.scope()
         if first and segment == 0:
             return scope[0]
-        return scope[-1] if self.c.chance(60) else self.c.pick(scope[::-1])
+        return self.c.mostly(scope[-1], scope[::-1], 60) if len(scope) > 1 else scope[0]
 
     def _operation(self, operand: str, segment: int) -> Operation:
         """Draw an operation: any, or one for a waiting passenger, or one of a trait.
@@ -123,9 +128,9 @@ class Builder:
             taking = [o for g in groups for o in g.operations if o.partners and _fits(o, 0, live.spec, other)]
             if taking:
                 return self.c.pick(taking)
-        elif (themes := {t for g in groups for t in g.traits}) and self.c.chance(50 if self.c.eager else 25):
-            theme = self.c.pick(sorted(themes - self.brought or themes))
-            groups = [g for g in groups if theme in g.traits]
+        elif themes := {t for g in groups for t in g.traits}:
+            theme = self.c.mostly("", sorted(themes - self.brought or themes), 50 if self.c.eager else 75)
+            groups = [g for g in groups if theme in g.traits] if theme else groups
         return self._pick(groups) if groups else CATALOGUE[_FALLBACK]
 
     def _again(self, operand: str) -> Operation | None:

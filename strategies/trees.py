@@ -13,8 +13,8 @@ _DEEPEST = 2
 def nested(c: Chooser, items: Sequence[Tree], kinds: Sequence[ContainerKind], level: int = 0) -> Container:
     """Draw containers around some trees, up to three deep; shrinks towards one flat container of the first kind."""
     items = list(items)
-    if len(items) > 1 and level < _DEEPEST and c.chance(40):
-        cut = c.integer(1, len(items) - 1)
+    cut = c.mostly(0, range(1, len(items)), 60) if len(items) > 1 and level < _DEEPEST else 0
+    if cut:
         items = [*items[:cut], nested(c, items[cut:], kinds, level + 1)]
     elif level == 0 and c.chance(30):
         items = [nested(c, items, kinds, 1)]

@@ -28,7 +28,9 @@ only observed. *Excused by* names the contracts that have an entry for it, and *
 _PAIRS = """
 ## Pairs that cannot meet
 
-A campaign reports how many pairs of drawn traits met in a judged case, out of those that can. No case can have these:
+A campaign reports how many pairs of drawn traits met in a judged case, out of those that can. A case says nothing of a trait
+that is the excuse for another output, gradient or exception; where it excuses a side effect alone, as statistics that are
+updated once more, the gradients have been judged with it. No case can have these pairs:
 
 | trait | never with | since |
 |---|---|---|

@@ -25,17 +25,17 @@ PHRASES: dict[str, tuple[str, str]] = {
     "complex-inputs": ("inputs are complex", ""),
     "under-autocast": ("it runs under autocast", "pytorch/pytorch#88029"),
     # layouts
-    "transposed-argument": ("{x} is transposed in memory", ""),
-    "strided-argument": ("{x} has gaps in memory", ""),
-    "expanded-argument": ("{x} is expanded", ""),
+    "transposed-argument": ("{x} is transposed in memory", "MrNeRF/optimized-fused-ssim#1"),
+    "strided-argument": ("{x} has gaps in memory", "pytorch/pytorch#69997"),
+    "expanded-argument": ("{x} is expanded", "pytorch/pytorch#30303"),
     "offset-argument": ("{x} begins later in its memory", ""),
     # indices and masks
     "border-indices": ("{x} has the largest or the smallest index only", ""),
-    "repeated-indices": ("an index occurs more than once in {x}", ""),
+    "repeated-indices": ("an index occurs more than once in {x}", "pytorch/pytorch#146299"),
     "uniform-mask": ("{x} masks everything or nothing", ""),
     # sharing and surroundings
     "frozen-argument": ("{x} does not require grad", "NVIDIA/Megatron-LM#548"),
-    "same-tensor-twice": ("{x} is passed twice", ""),
+    "same-tensor-twice": ("{x} is passed twice", "pytorch/pytorch#183604"),
     "used-elsewhere": ("{x} is also used by an ordinary operation", "NVIDIA/TransformerEngine#545"),
     "main-grad": ("{x} has a main_grad", "NVIDIA/apex#1297"),
     "producer-keeps-output": ("{x} comes from an operation that saved its own output", "linkedin/Liger-Kernel#272"),
