@@ -63,7 +63,7 @@ PLACED = {
     "kept-by-memory": ("rule-differs", ""),
     "joints-counted-twice": ("accumulation-differs", ""),
     "results-summed": ("incoming-differs|accumulation-differs", ""),
-    "parameters-beside-inputs-only": ("gradient-missing", ""),
+    "parameters-beside-inputs-lost": ("gradient-missing", ""),
     "first-output-only": ("gradient-missing", ""),
     "dict-skipped": ("gradient-missing", ""),
     "first-key-only": ("gradient-missing|accumulation-differs", ""),
@@ -78,7 +78,8 @@ PLACED = {
 
 
 def check(kind, call, contract, name, seed):
-    run = {"checkpoint": gp.check_checkpoint, "stage-backward": gp.check_stage_backward, "wrapper": gp.check_wrapper}[kind]
+    run = {"checkpoint": gp.check_checkpoint, "stage-backward": gp.check_stage_backward, "wrapper": gp.check_wrapper}.get(kind)
+    run = run or (lambda pair, **options: gp.check_split_backward(*pair, **options))
     result = run(call, contract=contract, name=name, settings=gp.Settings(max_examples=1500, seed=seed))
     return result.faults[0].first_divergence if result.faults else None
 
@@ -93,7 +94,7 @@ def judged(name, found):
 
 def zoo(seed):
     for planted in ZOO.values():
-        if planted.kind in ("checkpoint", "stage-backward", "wrapper"):
+        if planted.kind in ("checkpoint", "stage-backward", "split-backward", "wrapper"):
             found = check(planted.kind, planted.faulty, planted.contract, planted.name, seed)
             yield planted.name, found, judged(planted.name, found)
 

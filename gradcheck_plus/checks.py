@@ -120,9 +120,9 @@ def check_split_backward(
     """Check that a pipeline stage's backward in two passes leaves behind what plain autograd leaves behind.
 
     Args:
-        backward_input: called as ``backward_input(stage_outputs_or_loss, output_grads, input_values, weights)``, with flat lists
-            of tensors and an iterator of parameters; returns one gradient, or `None`, for each input value, and whatever the
-            second pass needs.
+        backward_input: called as ``backward_input(stage_outputs_or_loss, output_grads, input_values, weights)``, with flat
+            lists of tensors and an iterator of parameters; returns one gradient, or `None`, for each input value, and
+            whatever the second pass needs.
         backward_weight: called as ``backward_weight(weights, param_groups)``, at once or later; accumulates into the `.grad` of
             parameters.
         contract: the name of a contract or the path of one; by default ``split-backward``.

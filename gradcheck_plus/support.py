@@ -330,8 +330,9 @@ def plain_stage_backward(stage_output, output_grads, input_values):
 
 def plain_backward_input(stage_outputs_or_loss, output_grads, input_values, weights):
     """Plain autograd in the place of the first pass: the gradients of the inputs, and what the second pass needs."""
-    pairs = [(o, None if output_grads is None else g) for o, g in zip(stage_outputs_or_loss, output_grads or stage_outputs_or_loss)]
-    pairs = [(o, g) for o, g in pairs if o.requires_grad and (g is not None or o.numel() == 1)]
+    given = [None] * len(stage_outputs_or_loss) if output_grads is None else output_grads
+    received = zip(stage_outputs_or_loss, given, strict=True)
+    pairs = [(o, g) for o, g in received if o.requires_grad and (g is not None or o.numel() == 1)]
     outputs, grads = [o for o, _ in pairs], [g for _, g in pairs]
     wanted = [v for v in input_values if torch.is_tensor(v) and v.requires_grad]
     found = iter(torch.autograd.grad(outputs, wanted, grads, retain_graph=True, allow_unused=True) if pairs and wanted else ())
@@ -339,7 +340,7 @@ def plain_backward_input(stage_outputs_or_loss, output_grads, input_values, weig
     return taken, [{"outputs": outputs, "grads": grads}]
 
 
-def plain_backward_weight(weights, param_groups, retain_graph=False):
+def plain_backward_weight(weights, param_groups, *, retain_graph=False):
     """Plain autograd in the place of the second pass: the gradients of the parameters, added to their `.grad`."""
     wanted = [w for w in weights if w.requires_grad]
     for group in param_groups:

@@ -21,7 +21,6 @@ _HOOKS: tuple[tuple[Hook, str], ...] = (
 def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segment], *, trainable: bool) -> Environment:
     """Draw an environment; shrinks towards one forward and one backward in train mode with nothing around them."""
     schedule = _schedule(c)
-    reuses = schedule == "F0F1" and c.given("reused-input")
     return Environment(
         train=not c.given("eval"),
         autocast=of.autocast,  # type: ignore[arg-type] # precision draws nothing else
@@ -30,7 +29,7 @@ def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segme
         schedule=schedule,
         hooks=_hooks(c, segments),
         changes_parameter=trainable and schedule == "F0" and c.flag("parameter-changed", 50),
-        reuses_inputs=reuses,
+        reuses_inputs=(reuses := schedule == "F0F1" and c.given("reused-input")),
         none_for_zero=kind in ("stage-backward", "split-backward") and c.flag("none-cotangent"),
         reversed_keys=c.given("reversed-keys"),
         weights=_weights(c, crossing=not reuses),

@@ -60,7 +60,8 @@ class StageDriver:
                 path_of = output_path(number, index, len(program.segments))
                 leaves = world.record.keep_output(path_of, index, output, world.storages())
                 if world.has("output"):
-                    support.halved(*(leaf for leaf in leaves.values() if isinstance(leaf, torch.Tensor)))
+                    results = (leaf for leaf in leaves.values() if isinstance(leaf, torch.Tensor))
+                    support.halved(*results)  # type: ignore[no-untyped-call]
                 self.forwards[-1].append(Stage(output, leaves, inputs, differentiated))
                 made = {r.name for s in segment.statements for r in s.results}
                 for path, leaf in walk(segment.output):
@@ -136,7 +137,6 @@ class StageDriver:
                 if grad is not None:
                     arriving[name] = arriving[name] + grad if name in arriving else grad
 
-
     def keep(self, where: str, name: str, value: torch.Tensor, grad: torch.Tensor | None) -> None:
         """Take in the gradient of one input of a stage, and what is left in its `.grad`."""
         record = self.world.record
@@ -154,6 +154,7 @@ class StructureDiffersError(Exception):
 
 
 def described(value: Any) -> str:
+    """Return what came back in the place of gradients."""
     return f"{len(value)} gradients" if isinstance(value, Sequence) else type(value).__name__
 
 

@@ -50,8 +50,8 @@ def importable(target: str) -> bool:
 def load(target: str) -> Any:
     """Return what a target names.
 
-    The current directory is on the path while it is imported, as with ``python -m``. Of ``A + B`` it is the pair of what each of
-    the two names.
+    The current directory is on the path while it is imported, as with ``python -m``. Of ``A + B`` it is the pair of what
+    each of the two names.
 
     Raises:
         InvalidArgument: the form is wrong, or the module or the attribute cannot be found or imported.

@@ -20,7 +20,12 @@ from gradcheck_plus.subject import CALLS, PAIR, Kind, Planned
 
 _WIDTH = 100
 #: The parameter that the implementation under test is passed as, and plain autograd in its place.
-_ARGUMENT: dict[Kind, str] = {"checkpoint": "checkpoint", "wrapper": "wrap", "stage-backward": "stage_backward", "split-backward": "pair"}
+_ARGUMENT: dict[Kind, str] = {
+    "checkpoint": "checkpoint",
+    "wrapper": "wrap",
+    "stage-backward": "stage_backward",
+    "split-backward": "pair",
+}
 _PLAIN: dict[Kind, str] = {
     "checkpoint": "plain_checkpoint",
     "wrapper": "plain_wrap",

@@ -3,7 +3,7 @@
 from gradcheck_plus.case import ModuleProgram
 from gradcheck_plus.operations import CATALOGUE
 from gradcheck_plus.traits.facts import Facts
-from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, SPLIT, WRAPPER, Trait
+from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Trait
 
 
 def _hook_on_tied(f: Facts) -> bool:
@@ -67,7 +67,6 @@ TABLE = (
         "a stage returns what is made of parameters and of no input that requires grad",
         lambda f: f.off_input_path,
         "torch.distributed.pipelining source: _backward.py",
-        kinds=SPLIT,
         drawn=False,
     ),
     Trait(

@@ -31,8 +31,8 @@ class Planted:
 
     name: str
     kind: Kind
-    faulty: Callable[..., Any]
-    twin: Callable[..., Any]
+    faulty: Any
+    twin: Any
     trigger: str
     source: str
     meaning: str
@@ -65,7 +65,7 @@ class Planted:
 ZOO: Registry[Planted] = Registry("fault")
 
 
-def _target(call: Callable[..., Any]) -> str:
+def _target(call: Any) -> str:
     """Return where an object stands: an instance does not know its own name."""
     module = sys.modules[call.__module__]
     name = next(name for name, value in vars(module).items() if value is call)
@@ -80,12 +80,12 @@ class Make:
     """
 
     kind: Kind
-    twin: Callable[..., Any]
+    twin: Any
     contract: str
     check: str = ""
     inputs: Callable[[], Any] | None = None
 
-    def plant(self, name: str, faulty: Callable[..., Any], *, trigger: str = "", source: str, statements: int = 1) -> None:
+    def plant(self, name: str, faulty: Any, *, trigger: str = "", source: str, statements: int = 1) -> None:
         """Enter a fault of this make into the zoo; its docstring says what is wrong."""
         meaning = " ".join((inspect.getdoc(faulty) or "").split())
         ZOO.add(

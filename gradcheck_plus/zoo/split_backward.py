@@ -94,14 +94,15 @@ class SplitBackward:
         """Add to the `.grad` of the parameters."""
         weights = list(weights)
         for group in param_groups:
-            starts = [(GradientEdge(n, i), g) for n, grads in group.caught.items() for i, g in enumerate(grads) if g is not None]
+            received = ((n, i, g) for n, grads in group.caught.items() for i, g in enumerate(grads))
+            starts = [(GradientEdge(n, i), g) for n, i, g in received if g is not None]
             starts += [(get_gradient_edge(o), torch.ones_like(o) if g is None else g) for o, g in group.beside]
             if starts and group.parameters:
                 handles = [n.register_prehook(clamp) for n, clamp in self.clamps(group.caught)]
                 self.second_pass([edge for edge, _ in starts], [g for _, g in starts], group.parameters)
                 for handle in handles:
                     handle.remove()
-        support.separate(weights)
+        support.separate(weights)  # type: ignore[no-untyped-call]
 
     def second_pass(self, edges: list[GradientEdge], grads: list[Tensor], parameters: list[Node]) -> None:
         """Run one second pass."""
@@ -199,7 +200,8 @@ class MeetingGroupsCountedTwice(SplitBackward):
     def groups(self, whole: Group) -> list[Group]:
         placed: dict[Node, Group] = {}
         for parameter in whole.parameters:
-            own = Group({n: g for n, g in whole.caught.items() if leading_to({parameter}, below(n, whole.caught))}, [], [parameter])
+            met_by = {n: g for n, g in whole.caught.items() if leading_to({parameter}, below(n, whole.caught))}
+            own = Group(met_by, [], [parameter])
             for joint in own.caught:
                 if joint not in placed:
                     placed[joint] = own
@@ -317,7 +319,12 @@ plant(
 plant("frozen-inputs-lose-parameters", frozen_inputs_lose_parameters, trigger="region-without-grad-input", source=_TORCH)
 plant("one-group-kept", one_group_kept, trigger="delayed-weights", source="a neighbour of NVIDIA/TransformerEngine#3437")
 plant("meeting-groups-counted-twice", meeting_groups_counted_twice, trigger="tied-parameter|nested-module", source=_TORCH)
-plant("gradients-assigned", gradients_assigned, trigger="accumulation|existing-grad|tied-across-segments", source="NVIDIA/TransformerEngine#3437")
+plant(
+    "gradients-assigned",
+    gradients_assigned,
+    trigger="accumulation|existing-grad|tied-across-segments",
+    source="NVIDIA/TransformerEngine#3437",
+)
 plant("returned-and-added-to", returned_and_added_to, trigger="reused-input|repeated-input", source=_TORCH)
 plant("returned-inputs-frozen", returned_inputs_frozen, trigger="passthrough-output|view-output", source=_TORCH)
 plant("added-without-hooks", added_without_hooks, trigger="post-accumulate-hook", source=_TORCH)

@@ -37,6 +37,7 @@ def checks(out: Path) -> Any:
         ("checkpoint", "my_checkpoints:wraps_torch", "wraps_torch"),
         ("wrapper", "my_checkpoints:wraps", "wraps"),
         ("stage-backward", "my_stages:plain", "plain"),
+        ("split-backward", "my_stages:plain_input + my_stages:plain_weight", "plain_input"),
     ],
 )
 def test_a_right_implementation_passes_and_leaves_the_report_only(
@@ -84,6 +85,18 @@ def test_a_wrong_implementation_is_reported_with_its_fault_a_repro_and_a_replay(
         assert said in done.stdout
     assert sorted(f.name for f in tmp_path.iterdir()) == sorted(["r.json", fault["repro"], fault["replay"]])
     assert Replay.read(tmp_path / fault["replay"]).target == target
+
+
+def test_a_backward_in_two_passes_is_named_by_two_targets_and_replayed_by_both(inline: Command, tmp_path: Path) -> None:
+    passes = ("my_stages:plain_input", "my_stages:idle_weight")
+    done = inline("check", "split-backward", *passes, "--max-examples", "20", "--out", str(tmp_path))
+    file = next(tmp_path.glob("case_*.json"))
+
+    assert done.returncode == FAULT, done.stdout + done.stderr
+    assert Replay.read(file).target == " + ".join(passes)
+    assert "subject = first, second" in next(tmp_path.glob("repro_*.py")).read_text(encoding="utf-8")
+    assert inline("replay", str(file)).returncode == FAULT
+    assert inline("replay", str(file), "--target", "my_stages:plain_input + my_stages:plain_weight").returncode == MATCH
 
 
 def test_the_repro_fails_as_long_as_the_fault_is_there(inline: Command, project: Path, tmp_path: Path) -> None:

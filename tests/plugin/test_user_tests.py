@@ -175,3 +175,17 @@ def test_an_interrupt_is_not_swallowed_by_a_check() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         gp.check_checkpoint(interrupted, settings=gp.Settings(max_examples=5))
+
+
+@pytest.mark.parametrize(("second", "passed"), [("plain_backward_weight", 1), ("lambda weights, groups: None", 0)])
+def test_a_backward_in_two_passes_is_asserted_on_like_any_other(run: Run, second: str, passed: int) -> None:
+    test = f"""
+    from gradcheck_plus.support import plain_backward_input, plain_backward_weight
+
+    @few
+    @given(case=gst.cases("split-backward", max_statements=2))
+    def test_passes(case):
+        gp.assert_same_gradients(case, gp.subjects.split_backward(plain_backward_input, {second}))
+    """
+
+    run(CODE + test).assert_outcomes(passed=passed, failed=1 - passed)

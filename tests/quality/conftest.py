@@ -29,6 +29,7 @@ _PATIENCE = 300.0
 _CASES = 300
 _CASES_OF_THE_RARE = {
     "results-summed": 1500,
+    "gradients-shared": 1500,
     "autocast-dtype-assumed": 1000,
     "duplicate-input-doubled": 800,
     "kept-by-memory": 800,

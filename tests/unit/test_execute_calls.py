@@ -107,7 +107,7 @@ def test_an_exception_is_recorded_with_its_phase(write: Write, error: BaseExcept
         raise error
 
     def call(*args: Any) -> Any:
-        if kind == "stage-backward" or phase == "forward":
+        if kind in ("stage-backward", "split-backward") or phase == "forward":
             raise error
         if kind == "wrapper":
             args[0].register_forward_hook(lambda _module, _args, output: output.register_hook(fail) and None)
@@ -116,10 +116,11 @@ def test_an_exception_is_recorded_with_its_phase(write: Write, error: BaseExcept
         output.register_hook(fail)
         return output
 
-    record = execute(write("h0 = sin(x0)"), subject(call, kind))
+    passes: Any = (call, call) if kind == "split-backward" else call
+    record = execute(write("h0 = sin(x0)"), subject(passes, kind))
 
     assert record.raised is not None
-    expected = "backward" if kind == "stage-backward" else phase
+    expected = "backward" if kind in ("stage-backward", "split-backward") else phase
     assert (record.raised.phase, record.raised.type, record.raised.message) == (expected, type(error).__name__, str(error))
 
 

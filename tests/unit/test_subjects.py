@@ -135,6 +135,12 @@ def test_a_subject_that_raises_says_so_in_a_case_and_not_before() -> None:
         ("checkpoint", lambda function, x, *, key: None, "missing a required argument: 'key'"),
         ("stage-backward", lambda output, grads: None, r"as \(stage_output, output_grads, input_values\): too many"),
         ("stage-backward", "text", "is of type str, not callable"),
+        (
+            "split-backward",
+            abs,
+            r"is of type builtin_function_or_method, not a pair\. Write two callables \(stage_outputs_or_loss",
+        ),
+        ("split-backward", (lambda outputs: None, print), r"cannot be called as \(stage_outputs_or_loss.*too many"),
     ],
 )
 def test_what_cannot_be_called_so_is_told_how(kind: Kind, call: Any, said: str) -> None:
