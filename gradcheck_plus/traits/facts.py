@@ -314,7 +314,7 @@ class Facts:
     @property
     def off_input_path(self) -> bool:
         """Does a stage return what requires grad and is made of none of its inputs that do?"""
-        for segment in self.program.segments:
+        for segment in () if isinstance(self.program, ModuleProgram) else self.program.segments:
             along = {name for name in names(*segment.inputs) if self.differentiable(name)}
             for s in segment.statements:
                 if along & set(s.operands):

@@ -195,7 +195,7 @@ plant(
 plant(
     "hooks-once-an-output",
     hooks_once_an_output,
-    trigger="several-outputs",
+    trigger="several-outputs | backward-hook duplicate-output",
     source="pytorch/pytorch#81296, deepspeedai/DeepSpeed#988",
 )
 plant(

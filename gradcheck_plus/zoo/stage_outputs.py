@@ -124,7 +124,7 @@ plant(
 plant(
     "outputs-detached-in-place",
     outputs_detached_in_place,
-    trigger="view-output | passthrough-output",
+    trigger="view-output | passthrough-output | backward-hook",
     source="pytorch/pytorch#142229, pytorch/pytorch#142237",
 )
 plant(

@@ -25,7 +25,7 @@ SEED = 0
 #: Seconds to wait for another process.
 _PATIENCE = 300.0
 #: The first case that shows a fault came within 120 of five seeds for most faults. These need more traits to meet; the largest
-#: number seen is 346, for `results-summed`.
+#: number seen is 1131, for `autocast-lost-the-second-time`.
 _CASES = 300
 _CASES_OF_THE_RARE = {
     "results-summed": 1500,
@@ -33,9 +33,9 @@ _CASES_OF_THE_RARE = {
     "autocast-dtype-assumed": 1000,
     "duplicate-input-doubled": 800,
     "kept-by-memory": 800,
-    "autocast-lost-the-second-time": 1000,
+    "autocast-lost-the-second-time": 1500,
     "nested-saved-in-float32": 1500,
-    "surroundings-of-bare-tensors": 1000,
+    "surroundings-of-bare-tensors": 1500,
 }
 
 

@@ -20,11 +20,12 @@ from gradcheck_plus.subjects import SUBJECTS, contract_of
 from gradcheck_plus.subjects.builtin import BuiltIn
 from gradcheck_plus.subjects.table import expectations, page, status
 from gradcheck_plus.traits import TRAITS, drawable, traits
+from gradcheck_plus.zoo import ZOO
 
 PAGE = Path(__file__).parents[2] / "docs" / "subjects.md"
 HERE = [pytest.param(s, id=s.name) for s in SUBJECTS.values()]
 #: Cases that are drawn to show a limit.
-MOST, MANY = 40, 300
+MOST, MANY = 40, 400
 #: What is aimed at where a trait cannot be, or seldom shows its limit alone.
 AIMS = {
     "region-without-grad-input": ("no-grad-input",),
@@ -79,8 +80,14 @@ def own(name: str) -> tuple[Expectation, ...]:
 
 
 def under(name: str) -> list[BuiltIn]:
-    """Return the subjects that are held to a contract, or to one that extends it."""
-    held = [s for s in SUBJECTS.values() if set(own(name)) <= set(contract(s.contract).expectations) and not s.missing]
+    """Return the subjects that are held to a contract, or to one that extends it; and a twin, where torch's own raises."""
+    twins = {
+        e.twin_target: BuiltIn(e.twin_target, e.kind, e.twin, e.contract, "", target=e.twin_target)
+        for e in ZOO.values()
+        if e.contract == name
+    }
+    every = [*SUBJECTS.values(), *(twins.values() if name == "split-backward" else ())]
+    held = [s for s in every if set(own(name)) <= set(contract(s.contract).expectations) and not s.missing]
     return sorted(held, key=lambda s: (s.contract != name, s.contract != "reentrant"))
 
 

@@ -82,7 +82,7 @@ LEFT_OUT = {
     "made for other processes": "DataParallel SyncBatchNorm share_memory module_load",
     "made for tracing, or for torch's own tests": "sym_* test_*",
     "it says or changes what a tensor is, and computes nothing": """
-        const_data_ptr dim_order element_size ndimension nelement register_hook register_post_accumulate_grad_hook
+        const_data_ptr dim_order element_size ndimension nelement register_post_accumulate_grad_hook
         record_stream resize retain_grad storage storage_offset storage_type autocast""",
 }
 

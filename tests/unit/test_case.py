@@ -40,7 +40,19 @@ STATEMENT = Statement("dropout", (Value("h0", SPEC),), ("x0",), (SPEC,), (("p", 
 SEGMENT = Segment((STATEMENT,), (TREE,), (("key", Name("x0")),), TREE, "function", False, 3, ("x0",))
 COTANGENT = Cotangent(1, "['a'][0]", 7, "strided", "one-hot")
 ENVIRONMENT = Environment(
-    False, "float16", 2, True, "FF10", ("input", "backward"), True, True, none_for_zero=True, reversed_keys=True
+    False,
+    "float16",
+    2,
+    True,
+    "FF10",
+    ("input", "backward"),
+    True,
+    True,
+    none_for_zero=True,
+    reversed_keys=True,
+    weights="reversed",
+    reversed_parameters=True,
+    repeated_input=True,
 )
 GENERATED = Case(
     Program((SEGMENT, SEGMENT), (Parameter("p0", (3,), 1, False, True),), "float64"), (PRIMAL,), (COTANGENT,), ENVIRONMENT
