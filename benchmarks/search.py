@@ -3,9 +3,9 @@
     python benchmarks/search.py [--cases N] [--seeds N] [--processes N]
     python benchmarks/search.py --pairs [--cases N] [--seeds N] [--processes N]
 
-For every planted fault that programs show: how many cases are drawn until one shows it. Recall is the share of (fault, seed) that were found
-within N cases; those that were not count as N + 1. Nothing is shrunk. With `--pairs`, nothing is run: the share of the pairs of
-traits that can meet, and do in the first N cases for a checkpoint.
+For every planted fault that programs show: how many cases are drawn until one shows it. Recall is the share of (fault, seed)
+that were found within N cases; those that were not count as N + 1. Nothing is shrunk. With `--pairs`, nothing is run: the share
+of the pairs of traits that can meet, and do in the first N cases for a checkpoint.
 """
 
 import argparse
@@ -156,7 +156,8 @@ def main() -> None:
     options = parser.parse_args()
     jobs = [(off, seed, options.cases, options.pairs) for off in OFF for seed in range(options.seeds)]
     found = {off: [] for off in OFF}
-    print(f"{sum(e.kind in KINDS for e in ZOO.values())} planted faults, {options.seeds} seeds, {options.cases} cases; torch {torch.__version__}\n")
+    planted = sum(e.kind in KINDS for e in ZOO.values())
+    print(f"{planted} planted faults, {options.seeds} seeds, {options.cases} cases; torch {torch.__version__}\n")
     columns = ("pairs met", "at the worst seed") if options.pairs else ("recall", "cases to find: median", "p90", "mean")
     print("| switched off |", " | ".join(columns), "|\n|---|" + "---|" * len(columns))
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:

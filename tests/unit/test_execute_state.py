@@ -20,7 +20,7 @@ Same = Callable[[Record, Record], bool]
 PLAIN = reference("checkpoint")
 
 
-def subject(call: Callable[..., Any], kind: Kind = "checkpoint") -> Subject:
+def subject(call: Any, kind: Kind = "checkpoint") -> Subject:
     return Subject("mine", kind, call, "strict")
 
 
