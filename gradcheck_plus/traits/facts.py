@@ -337,7 +337,11 @@ class Facts:
         sides: dict[str, set[object]] = {name: {"loss"} for name in counts}
         for side, segment in self.pieces:
             for statement in segment.statements:
-                uses = CATALOGUE[statement.operation].uses
+                operation = CATALOGUE[statement.operation]
+                apart = operation.line.count("{a}") if statement in self.wrapped_calls else 1
+                uses = max(operation.uses, apart)
+                if apart > 1:  # each argument is a leaf of its own inside
+                    sides.setdefault(statement.operands[0], set()).add("arguments")
                 for position, name in enumerate((*statement.operands, statement.module)):
                     if name:
                         counts[name] += uses if position == 0 or name == statement.module else 1

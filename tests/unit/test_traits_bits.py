@@ -180,6 +180,13 @@ def test_a_parameter_of_a_wrapped_module_sums_the_uses_of_each_call_apart(write:
     assert across(twice, wrapping(twice, "segment0.gru"), wrapping(once, "segment0.gru")) == [False, True, False]
 
 
+def test_a_wrapped_module_that_is_given_a_value_three_times_sums_apart_what_it_sums_at_once_otherwise(write: Write) -> None:
+    """`nn.MultiheadAttention` sees that its three arguments are one tensor, unless a reentrant checkpoint stands between."""
+    attention = write("h0 = multi_head(x0) @ heads", primals=[Primal("x0", Spec((2, 2, 4), requires_grad=True))])
+
+    assert across(attention, wrapping(attention, "segment0.heads")) == [False, True]
+
+
 def test_a_gradient_may_be_laid_out_anew_where_it_leaves_a_wrapped_module(write: Write) -> None:
     case = write(["h0 = linear(x0) @ first", "h1 = linear(h0) @ second"])
 
