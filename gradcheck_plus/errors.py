@@ -40,6 +40,18 @@ def said(error: BaseException) -> str:
         return "(its message cannot be had)"
 
 
+def first_line(error: BaseException) -> str:
+    r"""Return the first line of what an exception says.
+
+    Example:
+        >>> first_line(ValueError("one\ntwo"))
+        'one'
+        >>> first_line(ValueError())
+        'no message'
+    """
+    return (said(error).strip().splitlines() or ["no message"])[0]
+
+
 def check_encodable(what: str, name: str) -> None:
     r"""Do nothing if a name can be written in JSON, which is UTF-8.
 

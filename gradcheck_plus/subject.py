@@ -9,6 +9,8 @@ from gradcheck_plus.source import Calls
 Kind = Literal["checkpoint", "wrapper", "stage-backward", "split-backward", "function"]
 #: The kinds that modules are run under.
 KINDS: tuple[Kind, ...] = ("checkpoint", "wrapper", "stage-backward", "split-backward")
+#: Those under which every segment is a stage.
+STAGES: tuple[Kind, ...] = ("stage-backward", "split-backward")
 #: How a printed model calls its regions, by kind of subject.
 CALLS: dict[Kind, Calls] = {
     "checkpoint": "subject",

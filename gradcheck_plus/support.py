@@ -354,7 +354,8 @@ def separate(weights):
     seen = set()
     for w in weights:
         if w.grad is not None and w.grad.layout is torch.strided:
-            w.grad = w.grad.clone() if w.grad.data_ptr() in seen else w.grad
+            if w.grad.data_ptr() in seen:
+                w.grad = w.grad.clone()
             seen.add(w.grad.data_ptr())
 
 

@@ -6,7 +6,7 @@ from gradcheck_plus.case import Container, Environment, Segment
 from gradcheck_plus.case.environment import Delay, Hook
 from gradcheck_plus.strategies.chooser import Chooser
 from gradcheck_plus.strategies.primals import Precision
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import STAGES, Kind
 
 _HOOKS: tuple[tuple[Hook, str], ...] = (
     ("input", "input-hook"),
@@ -30,7 +30,7 @@ def environments(c: Chooser, of: Precision, kind: Kind, segments: Sequence[Segme
         hooks=_hooks(c, segments),
         changes_parameter=trainable and schedule == "F0" and c.flag("parameter-changed", 50),
         reuses_inputs=(reuses := schedule == "F0F1" and c.given("reused-input")),
-        none_for_zero=kind in ("stage-backward", "split-backward") and c.flag("none-cotangent"),
+        none_for_zero=kind in STAGES and c.flag("none-cotangent"),
         reversed_keys=c.given("reversed-keys"),
         weights=_weights(c, crossing=not reuses),
         reversed_parameters=c.given("reversed-parameters"),

@@ -1,10 +1,12 @@
 """What surrounds a forward and a backward."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, TypeVar
 
 import msgspec
 
 Hook = Literal["input", "output", "parameter", "post-accumulate", "forward", "backward"]
+Pass = TypeVar("Pass", bound=tuple[int, object])
 #: When the gradients of parameters are taken that have a pass of their own.
 Delay = Literal["", "forward", "end", "reversed", "stages"]
 
@@ -47,3 +49,15 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def backwards(self) -> int:
         """How many backwards are run."""
         return len(self.schedule) - self.forwards
+
+    def second_passes(self, waiting: Iterable[Pass]) -> list[Pass]:
+        """Return the second passes that wait, each of a stage and with what it needs, in the order in which they run.
+
+        Example:
+            >>> Environment(weights="stages").second_passes([(1, "first"), (0, "first"), (1, "second"), (0, "second")])
+            [(1, 'first'), (1, 'second'), (0, 'first'), (0, 'second')]
+        """
+        ordered = list(waiting)
+        if self.weights == "reversed":
+            return ordered[::-1]
+        return sorted(ordered, key=lambda one: -one[0]) if self.weights == "stages" else ordered

@@ -14,7 +14,7 @@ import torch
 
 import gradcheck_plus
 from gradcheck_plus.cli.selecting import select, select_pairs
-from gradcheck_plus.errors import InvalidArgument, check_encodable
+from gradcheck_plus.errors import InvalidArgument, check_encodable, first_line
 from gradcheck_plus.execute.device import repeatable
 from gradcheck_plus.execute.targets import load
 from gradcheck_plus.graph.pairing import SideBySide, side_by_side
@@ -153,7 +153,7 @@ def _check_ran(options: argparse.Namespace, subject: Recording, reference: Recor
         return
     _show_traceback(subject.raised)
     both = f", and so does `against`={options.against!r}" if reference is not None else ""
-    said = str(subject.raised).strip().partition("\n")[0] or "no message"
+    said = first_line(subject.raised)
     raise InvalidArgument(f"`target`={options.target!r} raises {type(subject.raised).__name__}{both}: {said}. {_FORM}")
 
 

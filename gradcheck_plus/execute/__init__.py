@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from gradcheck_plus import support
 from gradcheck_plus.case import Case
-from gradcheck_plus.errors import said
+from gradcheck_plus.errors import first_line, said
 from gradcheck_plus.execute import checkpoint, split, stage, wrapper
 from gradcheck_plus.execute.build import Variant
 from gradcheck_plus.execute.device import wait
@@ -142,10 +142,8 @@ def _run(world: World, driver: Driver, meter: Meter | None) -> BaseException | N
 
 def _message(error: BaseException) -> str:
     """Return what an exception says; one that only wraps another, as torch's pipelining has them, with what that says."""
-    if error.__cause__ is None:
-        return said(error)
     cause = error.__cause__
-    return f"{said(error).strip().partition(chr(10))[0]} {type(cause).__name__}: {said(cause)}"
+    return said(error) if cause is None else f"{first_line(error)} {type(cause).__name__}: {said(cause)}"
 
 
 def is_answer(error: BaseException) -> bool:

@@ -7,7 +7,6 @@ the second passes run (`gradcheck_plus.case.environment.Environment.weights`). W
 is not compared: torch's keeps the gradients there.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,14 +16,6 @@ from gradcheck_plus.execute.stage import Stage, StageDriver, StructureDiffersErr
 from gradcheck_plus.execute.world import World
 
 
-@dataclass
-class _Pending:
-    """A second pass that is still to run."""
-
-    stage: int
-    groups: Any
-
-
 class SplitDriver(StageDriver):
     """Runs the first passes from the last stage to the first, and the second passes when the case says."""
 
@@ -32,18 +23,17 @@ class SplitDriver(StageDriver):
         super().__init__(world, call)
         self.backward_input, self.backward_weight = call
         world.separates = False
-        self.pending: list[_Pending] = []
+        self.pending: list[tuple[int, Any]] = []  # the second passes that are still to run: stage and groups
         self.left = world.case.environment.backwards
 
     @override
     def backward(self, number: int, repetition: int, *, retain: bool) -> None:
         super().backward(number, repetition, retain=retain)
         self.left -= 1
-        weights = self.world.case.environment.weights
-        if weights == "forward" or not self.left:
-            ordered = self.pending[::-1] if weights == "reversed" else self.pending
-            for pending in sorted(ordered, key=lambda p: -p.stage) if weights == "stages" else ordered:
-                self._second_pass(pending)
+        environment = self.world.case.environment
+        if environment.weights == "forward" or not self.left:
+            for index, groups in environment.second_passes(self.pending):
+                self._second_pass(index, groups)
             self.pending = []
         self._note_flags(number)
 
@@ -58,9 +48,10 @@ class SplitDriver(StageDriver):
             self.world.record.facts["primal", f"{place(number, index)}.gradients", "structure"] = described(returned)
             raise StructureDiffersError
         gradients, groups = returned
-        self.pending.append(_Pending(index, groups))
-        if not self.world.case.environment.weights:
-            self._second_pass(self.pending.pop())
+        if self.world.case.environment.weights:
+            self.pending.append((index, groups))
+        else:
+            self._second_pass(index, groups)
         return gradients[: len(inputs)] if len(gradients) == len(inputs) + len(repeated) else gradients
 
     @override
@@ -73,8 +64,8 @@ class SplitDriver(StageDriver):
         parameters = self.world.model.get_submodule(f"segment{index}").parameters()
         return reversed(list(parameters)) if self.world.case.environment.reversed_parameters else parameters
 
-    def _second_pass(self, pending: _Pending) -> None:
-        self.backward_weight(self._parameters(pending.stage), pending.groups)
+    def _second_pass(self, index: int, groups: Any) -> None:
+        self.backward_weight(self._parameters(index), groups)
 
     def _note_flags(self, number: int) -> None:
         """Take in which leaves still require grad."""

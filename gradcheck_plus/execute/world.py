@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from gradcheck_plus import support
 from gradcheck_plus.case import Case, Cotangent, ModuleProgram
 from gradcheck_plus.case.environment import Hook
 from gradcheck_plus.execute import device as devices
@@ -159,15 +160,8 @@ class World:
 
     def separate_gradients(self) -> None:
         """Give each leaf a ``.grad`` of its own; see Note [Shared gradients]."""
-        if not self.separates:
-            return
-        seen: set[int] = set()
-        for leaf in (*self.trainable.values(), *self.leaves.values()):
-            if leaf.grad is None or leaf.grad.layout is not torch.strided:
-                continue
-            if leaf.grad.data_ptr() in seen:
-                leaf.grad = leaf.grad.clone()
-            seen.add(leaf.grad.data_ptr())
+        if self.separates:
+            support.separate((*self.trainable.values(), *self.leaves.values()))  # type: ignore[no-untyped-call]
 
     def change_parameter(self) -> None:
         """Change the first trainable parameter in place, as an optimiser step in the wrong place does."""

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from gradcheck_plus.case import Call
-from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.errors import InvalidArgument, first_line
 from gradcheck_plus.execute.world import undisturbed
 from gradcheck_plus.functions.checks import CHECKS, Refused, Scene
 from gradcheck_plus.functions.checks.check import natural
 from gradcheck_plus.functions.drawn import decode
 from gradcheck_plus.functions.point import Point, plain_point
 from gradcheck_plus.functions.support import floats
-from gradcheck_plus.functions.tested import Sample, callable_of, first_line, name_of, sample_of
+from gradcheck_plus.functions.tested import Sample, callable_of, name_of, sample_of
 from gradcheck_plus.functions.variations import offered, phrases, varied
 from gradcheck_plus.mismatch import Mismatch
 

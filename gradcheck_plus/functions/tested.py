@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradcheck_plus.errors import InvalidArgument
+from gradcheck_plus.errors import InvalidArgument, first_line
 from gradcheck_plus.support import sample_call
 
 _INPUTS = "Write what makes a sample call: a list or tuple of arguments, or the pair of arguments and keyword arguments."
@@ -190,8 +190,3 @@ def _add_parameters(module: nn.Module, parts: list[str], positional: int, sample
     inside = ", ".join(parts[:positional]) + ("," if positional == 1 else "")
     keywords = ", ".join(f"{k!r}: {v}" for k, _, v in (part.partition("=") for part in parts[positional:]))
     sample.text = f"torch.func.functional_call(op, {{{', '.join(entries)}}}, ({inside}), {{{keywords}}})"
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an exception says."""
-    return (str(error).strip().splitlines() or ["no message"])[0]

@@ -14,9 +14,9 @@ from pathlib import Path
 from gradcheck_plus.case import Case, ModuleProgram, Program
 from gradcheck_plus.case.trees import names
 from gradcheck_plus.mismatch import Mismatch
-from gradcheck_plus.repro.scenario import STAGES, Outputs, boundary, scenario, settings
+from gradcheck_plus.repro.scenario import Outputs, boundary, scenario, settings
 from gradcheck_plus.source import program_source
-from gradcheck_plus.subject import CALLS, PAIR, Kind, Planned
+from gradcheck_plus.subject import CALLS, PAIR, STAGES, Kind, Planned
 
 _WIDTH = 100
 #: The parameter that the implementation under test is passed as, and plain autograd in its place.

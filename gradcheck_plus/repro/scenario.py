@@ -14,12 +14,10 @@ from gradcheck_plus.case.program import Shape
 from gradcheck_plus.case.trees import names, steps, walk
 from gradcheck_plus.operations.device import WORKSPACE, suits_cudnn
 from gradcheck_plus.source import CALL, SEED, cotangent_source, expression, input_lines, primal_names, program_source, unpacking
-from gradcheck_plus.subject import Kind
+from gradcheck_plus.subject import STAGES, Kind
 
 #: For each output leaf (segment, path): its shape and dtype as the reference left it.
 Outputs = dict[tuple[int, str], tuple[Shape, str]]
-#: The kinds under which every segment is a stage.
-STAGES: tuple[Kind, ...] = ("stage-backward", "split-backward")
 
 
 def scenario(case: Case, kind: Kind, outputs: Outputs, device: str = "cpu") -> list[str]:
@@ -337,8 +335,7 @@ def _second_passes(case: Case, passed: list[int]) -> list[str]:
         return []
     last = len(case.program.segments)
     every = [(i, n) for n in (passed[-1:] if e.weights == "forward" else passed) for i in reversed(range(last))]
-    ordered = every[::-1] if e.weights == "reversed" else sorted(every, key=lambda p: -p[0]) if e.weights == "stages" else every
-    return [_second_pass(case, index, number) for index, number in ordered]
+    return [_second_pass(case, index, number) for index, number in e.second_passes(every)]
 
 
 def _received(case: Case, leaf: Name | Constant, output: str, parts: list[str], known: tuple[Shape, str] | None) -> str:

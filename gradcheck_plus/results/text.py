@@ -9,6 +9,7 @@ from gradcheck_plus.divergence import Divergence
 from gradcheck_plus.mismatch import Mismatch
 from gradcheck_plus.results.structs import CheckResult, Costs, Excused, Fault
 from gradcheck_plus.source import input_lines, program_source
+from gradcheck_plus.subject import STAGES
 from gradcheck_plus.traits import traits
 
 _SHOWN = 3
@@ -24,7 +25,7 @@ def check_text(result: CheckResult, *, verbose: bool = False) -> str:
         verbose: show the programs, the excused mismatches and how often each trait was judged.
     """
     lines = [headline(result), f"  {_counts(result)}"]
-    if result.kind not in ("stage-backward", "split-backward", "function") and result.costs.cases:
+    if result.kind not in (*STAGES, "function") and result.costs.cases:
         lines += [f"  {_costs(result.costs)}"]
     for number, fault in enumerate(result.faults, 1):
         lines += ["", *(f"  {line}" for line in _fault(number, fault, result, verbose=verbose))]

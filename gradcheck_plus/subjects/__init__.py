@@ -65,8 +65,13 @@ _PRIMARY: dict[Kind, str] = {
     "stage-backward": "torch-stage-backward",
     "split-backward": "torch-split-backward",
 }
-_ARGUMENTS: dict[Kind, tuple[Any, ...]] = {"checkpoint": (abs, 1), "wrapper": (abs,), "stage-backward": ((), (), [])}
-_PAIR: tuple[tuple[Any, ...], ...] = (([], [], [], iter(())), (iter(()), []))
+#: Arguments that each callable of a kind must take: it has one, or a pair of them.
+_ARGUMENTS: dict[Kind, tuple[tuple[Any, ...], ...]] = {
+    "checkpoint": ((abs, 1),),
+    "wrapper": ((abs,),),
+    "stage-backward": (((), (), []),),
+    "split-backward": (([], [], [], iter(())), (iter(()), [])),
+}
 
 
 def checkpoint(call: Callable[..., Any], *, contract: str = "", name: str = "") -> Subject:
@@ -149,14 +154,13 @@ def subject(kind: Kind, call: Any, *, contract: str = "", name: str = "", target
             return replace(made, name=name or made.name, contract=contract or made.contract, target=target or made.target)
     if kind == "split-backward":
         call = _pair(call, target)
-        for one, arguments in zip(call, _PAIR, strict=True):
-            _check_signature(kind, one, arguments, target)
-    else:
-        _check_signature(kind, call, _ARGUMENTS[kind], target)
+    passes = call if kind == "split-backward" else (call,)
+    for one, arguments in zip(passes, _ARGUMENTS[kind], strict=True):
+        _check_signature(kind, one, arguments, target)
     own = _torch_own(call) if kind == "checkpoint" else None
     if own:
         return Subject(name or own.name, kind, call, contract or own.contract, target, own.name)
-    named = _innermost(call[0] if kind == "split-backward" else call)
+    named = _innermost(passes[0])
     called = name or getattr(named, "__name__", type(named).__name__)
     return Subject(called, kind, call, contract or _CONTRACTS[kind], target, _foundation(kind, call) if probe else "")
 

@@ -2,6 +2,7 @@
 
 from gradcheck_plus.case import ModuleProgram
 from gradcheck_plus.operations import CATALOGUE
+from gradcheck_plus.traits.bits import free_strides, shared_cast, summed_across_cut
 from gradcheck_plus.traits.facts import Facts
 from gradcheck_plus.traits.trait import CHECKPOINT, CHECKPOINT_DOCS, WRAPPER, Trait
 
@@ -87,7 +88,7 @@ TABLE = (
     Trait(
         "summed-across-cut",
         "a gradient sums three contributions or more, from both sides of a cut",
-        lambda f: f.summed_across_cut,
+        summed_across_cut,
         "torch documentation: numerical accuracy",
         drawn=False,
         inexact=True,
@@ -95,7 +96,7 @@ TABLE = (
     Trait(
         "free-strides",
         "a value of other than standard strides, which what crosses a cut need not keep",
-        lambda f: f.free_strides,
+        free_strides,
         "torch.autograd documentation: default gradient layouts",
         drawn=False,
         inexact=True,
@@ -103,7 +104,7 @@ TABLE = (
     Trait(
         "shared-cast",
         "autocast may cast an input of a region once or once a use",
-        lambda f: f.shared_cast,
+        shared_cast,
         "torch.amp documentation",
         drawn=False,
         inexact=True,

@@ -270,24 +270,23 @@ class AddedWithoutHooks(SplitBackward):
         places = [GradientEdge(n, 0) for n in parameters]
         found = torch.autograd.grad(edges, places, grads, retain_graph=True, allow_unused=True)
         for node, gradient in zip(parameters, found, strict=True):
-            weight: Any = getattr(node, "variable", None)
             if gradient is not None:
-                weight.grad = gradient.clone() if weight.grad is None else weight.grad + gradient
+                self.add(getattr(node, "variable", None), gradient)
+
+    def add(self, weight: Any, gradient: Tensor) -> None:
+        """Add a gradient to the `.grad` of a parameter."""
+        weight.grad = gradient.clone() if weight.grad is None else weight.grad + gradient
 
 
-class GradientsShared(SplitBackward):
+class GradientsShared(AddedWithoutHooks):
     """Gradients are put into `.grad` as they come, and added to in place: what several leaves receive is one tensor."""
 
     @override
-    def second_pass(self, edges: list[GradientEdge], grads: list[Tensor], parameters: list[Node]) -> None:
-        places = [GradientEdge(n, 0) for n in parameters]
-        found = torch.autograd.grad(edges, places, grads, retain_graph=True, allow_unused=True)
-        for node, gradient in zip(parameters, found, strict=True):
-            weight: Any = getattr(node, "variable", None)
-            if weight.grad is None:
-                weight.grad = gradient
-            elif gradient is not None:
-                weight.grad += gradient
+    def add(self, weight: Any, gradient: Tensor) -> None:
+        if weight.grad is None:
+            weight.grad = gradient
+        else:
+            weight.grad += gradient
 
 
 #: The correct one, and the faults.
